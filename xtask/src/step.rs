@@ -3,6 +3,7 @@
 use std::{
     env,
     fmt::Write as _,
+    fs,
     io::{IsTerminal as _, stdout},
     process::{Command, Stdio},
     time::{Duration, Instant},
@@ -155,12 +156,16 @@ pub(crate) fn run_all(steps: &[Step]) -> bool {
         ("", "")
     };
     let count = steps.len();
-    let mut done: Vec<(&str, Duration)> = Vec::new();
+    let mut done: Vec<Cost> = Vec::new();
     for (number, step) in steps.iter().enumerate() {
         println!("{bold}== {} ({} of {count}){plain}", step.name, number + 1);
-        let start = Instant::now();
+        let (start, cpu_before) = (Instant::now(), cpu_time());
         let outcome = step.run();
-        done.push((step.name, start.elapsed()));
+        done.push(Cost {
+            name: step.name,
+            wall: start.elapsed(),
+            cpu: cpu_time().saturating_sub(cpu_before),
+        });
         if let Err(reason) = outcome {
             print!("{}", summary(&done, count));
             println!("{bold}{} FAILED{plain}: {reason}", step.name);
@@ -172,25 +177,44 @@ pub(crate) fn run_all(steps: &[Step]) -> bool {
     true
 }
 
-fn summary(done: &[(&str, Duration)], count: usize) -> String {
+/// Times of a step.
+struct Cost {
+    name: &'static str,
+    wall: Duration,
+    /// Of all processors. Other programs that compute at the same time hardly change it.
+    cpu: Duration,
+}
+
+/// The time of processors for this process and for all processes of its that have ended; zero
+/// where `/proc` is not there.
+fn cpu_time() -> Duration {
+    let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    // Behind the program's name, which may have spaces; hundredths of a second (proc(5)).
+    let fields = stat.rsplit(')').next().unwrap_or_default();
+    let times = fields.split_ascii_whitespace().skip(11).take(4);
+    let hundredths: u64 = times.filter_map(|time| time.parse::<u64>().ok()).sum();
+    Duration::from_millis(hundredths * 10)
+}
+
+fn summary(done: &[Cost], count: usize) -> String {
     let mut text = String::from("==\n");
-    for (name, took) in done {
-        let _ = writeln!(text, "{name:12} {:>7.1} s", took.as_secs_f64());
+    let mut line = |name: &str, wall: Duration, cpu: Duration, end: &str| {
+        let (wall, cpu) = (wall.as_secs_f64(), cpu.as_secs_f64());
+        let _ = writeln!(text, "{name:12} {wall:>7.1} s {cpu:>8.1} s CPU{end}");
+    };
+    for Cost { name, wall, cpu } in done {
+        line(name, *wall, *cpu, "");
     }
-    let total: Duration = done.iter().map(|(_, took)| *took).sum();
-    let _ = writeln!(
-        text,
-        "{:12} {:>7.1} s, {} of {count} steps",
-        "total",
-        total.as_secs_f64(),
-        done.len()
-    );
+    let wall = done.iter().map(|cost| cost.wall).sum();
+    let cpu = done.iter().map(|cost| cost.cpu).sum();
+    let end = format!(", {} of {count} steps", done.len());
+    line("total", wall, cpu, &end);
     text
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{Check, Step, has_tests, run_all, summary};
+    use super::{Check, Cost, Step, cpu_time, has_tests, run_all, summary};
     use std::time::Duration;
 
     #[test]
@@ -234,16 +258,23 @@ mod tests {
 
     #[test]
     fn times_are_added_up() {
-        let text = summary(
-            &[
-                ("a", Duration::from_millis(1500)),
-                ("b", Duration::from_secs(2)),
-            ],
-            3,
-        );
+        let cost = |name, wall, cpu| Cost {
+            name,
+            wall: Duration::from_millis(wall),
+            cpu: Duration::from_millis(cpu),
+        };
+        let text = summary(&[cost("a", 1500, 2900), cost("b", 2000, 40)], 3);
         assert!(
-            text.ends_with("total            3.5 s, 2 of 3 steps\n"),
+            text.ends_with("total            3.5 s      2.9 s CPU, 2 of 3 steps\n"),
             "{text}"
         );
+    }
+
+    #[test]
+    fn the_time_of_processors_grows_with_work() {
+        let before = cpu_time();
+        while cpu_time() == before {
+            std::hint::black_box((0..1000_u64).sum::<u64>());
+        }
     }
 }

@@ -61,6 +61,16 @@ impl Column {
             align: Align::Right,
         }
     }
+
+    /// The columns with these headings, which stand between `|`. The heading of a column of numbers
+    /// begins with `#`.
+    pub fn all(titles: &str) -> Vec<Self> {
+        let column = |title: &str| match title.strip_prefix('#') {
+            Some(title) => Self::number(title),
+            None => Self::text(title),
+        };
+        titles.split('|').map(column).collect()
+    }
 }
 
 /// Side of a column on which its cells stand.

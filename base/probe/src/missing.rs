@@ -21,7 +21,6 @@ impl Missing {
         }
     }
 
-    /// All reasons.
     pub(super) fn into_reasons(self) -> BTreeMap<String, String> {
         self.0
     }

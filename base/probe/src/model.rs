@@ -35,7 +35,6 @@ pub struct Process {
     /// process.
     pub found: String,
     /// When it was found to have ended, by the monotonic clock.
-    #[serde(default)]
     pub ended_ns: Option<u64>,
 }
 

@@ -4,9 +4,12 @@ use std::{fs, path::Path, process::Command};
 
 use crate::Result;
 
-/// Writes a file.
+/// Writes a file, and makes its folder.
 pub(crate) fn write(path: &Path, text: &str) -> Result<()> {
-    fs::write(path, text).map_err(|error| format!("{}: {error}", path.display()))
+    let folder = path.parent().map_or(Ok(()), fs::create_dir_all);
+    folder
+        .and_then(|()| fs::write(path, text))
+        .map_err(|error| format!("{}: {error}", path.display()))
 }
 
 /// Text a command printed, if it succeeded.

@@ -8,9 +8,7 @@ use std::{
 };
 
 use base_clock::Boottime;
-use millpond_store::{
-    Class, Config, Feed, Fill, FillOutcome, Joined, Need, Sink, Store, Tag, Value,
-};
+use millpond_store::{Class, Config, Feed, Fill, FillOutcome, Joined, Need, Sink, Store, Value};
 
 use crate::Result;
 
@@ -56,7 +54,7 @@ pub(crate) fn store(memory: usize, now: Boottime) -> TestStore {
 }
 
 /// Does what a miss does. All fills cost the same.
-pub(crate) fn fill(store: &TestStore, key: &[u8], stone: Arc<Stone>, tags: Vec<Tag>) -> Result<()> {
+pub(crate) fn fill(store: &TestStore, key: &[u8], stone: Arc<Stone>) -> Result<()> {
     let Joined::Lead(mut permit) = store.join(key, Need::Any) else {
         return Err("a single thread found somebody else's flight".to_owned());
     };
@@ -68,7 +66,7 @@ pub(crate) fn fill(store: &TestStore, key: &[u8], stone: Arc<Stone>, tags: Vec<T
     let class = Class::Normal;
     match permit.complete(Fill {
         value: stone,
-        tags,
+        tags: Vec::new(),
         snapshot: (),
         position: 0,
         expires: None,
@@ -83,6 +81,6 @@ pub(crate) fn fill(store: &TestStore, key: &[u8], stone: Arc<Stone>, tags: Vec<T
 /// The store's memory for an entry with a key of `key` bytes, a weightless value and no tags.
 pub(crate) fn entry_weight(key: &[u8], now: Boottime) -> Result<usize> {
     let store = store(1 << 20, now);
-    fill(&store, key, Arc::new(Stone(0)), Vec::new())?;
+    fill(&store, key, Arc::new(Stone(0)))?;
     Ok(store.stats().bytes)
 }

@@ -80,7 +80,7 @@ fn replay(trace: &Trace, entries: usize) -> Result<f64> {
         if store.get(&key, now).is_ok() {
             hits += 1;
         } else {
-            fill::fill(&store, &key, stone.clone(), Vec::new())?;
+            fill::fill(&store, &key, stone.clone())?;
         }
     }
     Ok(100.0 * hits as f64 / trace.keys.len() as f64)

@@ -15,7 +15,6 @@ pub(crate) struct Ratios {
     pub(crate) lru: f64,
 }
 
-/// True if `python` has it.
 pub(crate) fn is_installed(python: &str) -> bool {
     let mut import = Command::new(python);
     import

@@ -1,5 +1,5 @@
 //! Measures what no experiment in `lab/experiments` can: the store beside published eviction
-//! policies, an allocator's count, and what changes of a database cost and when they show.
+//! policies, and what changes of a database cost and when they show.
 //!
 //! Not part of the product. `cargo ci` runs only the unit tests. `lab/README.md` says how to read
 //! the results.
@@ -10,7 +10,6 @@
 )]
 
 mod arguments;
-mod counting;
 mod cpu;
 mod drive;
 mod files;
@@ -19,7 +18,6 @@ mod hit_ratio;
 mod import;
 mod joins;
 mod libcachesim;
-mod overhead;
 mod postgres;
 mod server;
 mod spread;
@@ -40,9 +38,6 @@ usage: lab-bench COMMAND
       --mib N            size of the file (default 1024)
       --runs N           of each (default 6)
       --millpond FILE    (default target/release/millpond)
-      --json FILE
-  overhead             bytes of memory for an entry beside its key and value, counted by the allocator
-      --entries N        entries to store (default 100000)
       --json FILE
   visible              how long after its acknowledgement a commit in PostgreSQL shows on its page
       --commits N        (default 2000)
@@ -84,7 +79,6 @@ fn main() -> ExitCode {
         Some("traces") => traces::run(arguments),
         Some("hit-ratio") => hit_ratio::run(arguments),
         Some("import") => import::run(arguments),
-        Some("overhead") => overhead::run(arguments),
         Some("visible") => postgres::visible(arguments),
         Some("updates") => postgres::updates(arguments),
         Some("churn") => joins::churn(arguments),

@@ -18,7 +18,6 @@ const COPY: &str = "org.apache.maven.plugins:maven-dependency-plugin:3.6.1:copy"
 const FOLDER: &str = "com/github/benmanes/caffeine/cache/simulator/parser/cache2k";
 const NAMES: [&str; 3] = ["web07", "web12", "orm-busy"];
 
-/// One trace.
 pub(crate) struct Trace {
     pub(crate) name: &'static str,
     /// Keys numbered from 0 in order of appearance.

@@ -47,7 +47,6 @@ pub(crate) struct Servers {
 pub(crate) struct ChosenArticle {
     /// Its number in the database.
     pub(crate) id: usize,
-    /// Its title.
     pub(crate) title: String,
 }
 
@@ -69,7 +68,6 @@ pub(crate) struct ArticleCost {
 pub(crate) struct LoadComparison {
     /// Name of the page.
     pub(crate) page: &'static str,
-    /// Connections.
     pub(crate) connections: usize,
     /// The run against the database.
     pub(crate) uncached: Run,
@@ -194,7 +192,6 @@ pub(crate) fn compare(
     })
 }
 
-/// One run of `millrace load`.
 fn load(millrace: &Path, server: SocketAddr, path: &str, connections: usize) -> DemoResult<Run> {
     let output = Command::new(millrace)
         .args(["load", &format!("http://{server}{path}")])

@@ -71,7 +71,6 @@ fn plain(c: char) -> char {
     }
 }
 
-/// Makes the table of the cost of each article.
 pub(crate) fn costs_table(costs: &[ArticleCost]) -> Table {
     let row = |cost: &ArticleCost| {
         vec![

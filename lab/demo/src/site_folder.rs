@@ -14,7 +14,6 @@ const MARK: &str = "migrations/0001_magazine.sql";
 /// The migration that writes the articles.
 const ARTICLES: &str = "migrations/0003_articles.sql";
 
-/// A folder with the site in it.
 pub(crate) struct SiteFolder {
     path: PathBuf,
     is_temporary: bool,

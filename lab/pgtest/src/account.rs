@@ -27,9 +27,11 @@ impl Account {
             .iter()
             .find_map(|name| ids(&passwd, name))
             .map(|ids| Self(Some(ids)))
-            .ok_or_else(|| Error::System {
-                what: format!("run PostgreSQL as root, nor as {}", ACCOUNTS.join(" or ")),
-                source: std::io::Error::other("there is no such account"),
+            .ok_or_else(|| {
+                Error(format!(
+                    "cannot run PostgreSQL as root, nor as {}: there is no such account",
+                    ACCOUNTS.join(" or ")
+                ))
             })
     }
 

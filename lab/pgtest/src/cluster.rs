@@ -2,16 +2,18 @@
 
 use std::fs;
 use std::io::{self, Read as _, Seek as _, SeekFrom};
+use std::os::unix::fs::PermissionsExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use postgres::Client;
 use rustix::process::Pid;
 use tempfile::TempDir;
 
 use crate::Error;
 use crate::account::Account;
-use crate::error::system;
+use crate::error::{sql, system};
 use crate::programs;
 use crate::watchdog::Watchdog;
 
@@ -42,24 +44,70 @@ impl Cluster {
             "--locale=C.UTF-8",
             "--no-sync",
         ]);
-        cluster.fill(command, "initdb")?;
+        cluster.fill(command)?;
         Ok(cluster)
     }
 
-    /// Copies the cluster of the server on `port`, as a standby of it, with `pg_basebackup`.
-    pub(crate) fn copy(port: u16) -> Result<Self, Error> {
-        let mut cluster = Self::empty(None)?;
-        let mut command = cluster.command("pg_basebackup");
-        command.arg("-D").arg(cluster.data());
-        command.args(["-h", "127.0.0.1", "-U", "postgres", "-p", &port.to_string()]);
-        command.args([
-            "--write-recovery-conf",
-            "--checkpoint=fast",
-            "--wal-method=stream",
-            "--no-sync",
-        ]);
-        cluster.fill(command, "pg_basebackup")?;
-        Ok(cluster)
+    /// Copies the files of a server that runs, as a standby of the server with this connection
+    /// string: a base backup by hand, as not all packages of PostgreSQL have `pg_basebackup`.
+    pub(crate) fn copy(&self, client: &mut Client, primary: &str) -> Result<Self, Error> {
+        let copy = Self::empty(Some(&self.programs))?;
+        let data = copy.data();
+        let mut ask = |text: &str| client.query_one(text, &[]).map_err(sql(text));
+        let version: i32 = ask("select current_setting('server_version_num')::integer")?.get(0);
+        let (begin, end) = match version {
+            ..150_000 => (
+                "select pg_start_backup('standby', true, false)",
+                "select labelfile from pg_stop_backup(false)",
+            ),
+            _ => (
+                "select pg_backup_start('standby', true)",
+                "select labelfile from pg_backup_stop()",
+            ),
+        };
+        ask(begin)?;
+        copy.copy_files(&self.data(), &data)?;
+        let label: String = ask(end)?.get(0);
+        // With what was written to the log meanwhile, which the standby begins with.
+        copy.copy_files(&self.data().join("pg_wal"), &data.join("pg_wal"))?;
+        let settings = fs::read_to_string(data.join("postgresql.auto.conf")).unwrap_or_default();
+        let settings = format!("{settings}primary_conninfo = '{primary}'\n");
+        for (name, text) in [
+            ("backup_label", label.as_str()),
+            ("standby.signal", ""),
+            ("postgresql.auto.conf", settings.as_str()),
+        ] {
+            let path = data.join(name);
+            fs::write(&path, text).map_err(system(format!("write {}", path.display())))?;
+            copy.account.own(&path)?;
+        }
+        Ok(copy)
+    }
+
+    /// Copies a folder of database files, but for what belongs to the server that runs there.
+    fn copy_files(&self, from: &Path, to: &Path) -> Result<(), Error> {
+        let failed = |source| system(format!("copy {}", from.display()))(source);
+        fs::create_dir_all(to).map_err(failed)?;
+        fs::set_permissions(to, fs::Permissions::from_mode(0o700)).map_err(failed)?;
+        self.account.own(to)?;
+        for entry in fs::read_dir(from).map_err(failed)? {
+            let entry = entry.map_err(failed)?;
+            let (path, copy) = (entry.path(), to.join(entry.file_name()));
+            if from.ends_with("pg_replslot") || entry.file_name() == "postmaster.pid" {
+                continue;
+            }
+            if entry.file_type().map_err(failed)?.is_dir() {
+                self.copy_files(&path, &copy)?;
+                continue;
+            }
+            match fs::copy(&path, &copy) {
+                Ok(_) => self.account.own(&copy)?,
+                // It went meanwhile, as a dropped table's file does.
+                Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+                Err(error) => return Err(failed(error)),
+            }
+        }
+        Ok(())
     }
 
     fn empty(programs: Option<&Path>) -> Result<Self, Error> {
@@ -78,24 +126,22 @@ impl Cluster {
         })
     }
 
-    /// Has `program` make the database files.
-    fn fill(&mut self, mut command: Command, program: &'static str) -> Result<(), Error> {
+    /// Has `initdb` make the database files.
+    fn fill(&mut self, mut command: Command) -> Result<(), Error> {
         command.stdout(Stdio::piped()).stderr(Stdio::piped());
         let started = command.spawn();
-        let child = started.map_err(system(format!("start {program}")))?;
+        let child = started.map_err(system("start initdb"))?;
         self.watchdog.watch(Some(Pid::from_child(&child)))?;
         let output = child
             .wait_with_output()
-            .map_err(system(format!("wait for {program}")))?;
+            .map_err(system("wait for initdb"))?;
         self.watchdog.watch(None)?;
         if output.status.success() {
             return Ok(());
         }
         let said = [output.stdout, output.stderr].concat();
-        Err(Error::Cluster {
-            program,
-            said: String::from_utf8_lossy(&said).into_owned(),
-        })
+        let said = String::from_utf8_lossy(&said);
+        Err(Error(format!("initdb made no cluster; it said:\n{said}")))
     }
 
     /// The command that serves the cluster, its words going to the log.

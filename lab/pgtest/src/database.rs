@@ -1,6 +1,6 @@
 //! A database for one test.
 
-use crate::{Error, Postgres};
+use crate::{Error, Postgres, error::sql};
 
 /// A database of a server; dropped with this value, `with (force)`.
 #[derive(Debug)]
@@ -14,10 +14,7 @@ impl<'a> Database<'a> {
         server
             .superuser()?
             .batch_execute(&format!("create database {name}"))
-            .map_err(|source| Error::Sql {
-                what: format!("create the database {name}"),
-                source,
-            })?;
+            .map_err(sql(format!("create the database {name}")))?;
         Ok(Self { server, name })
     }
 

@@ -8,6 +8,9 @@ use std::process::{Command, Stdio};
 use crate::Error;
 use crate::account::Account;
 
+/// Names the folder of the programs that tests are to use instead of the usual ones.
+const FOLDER: &str = "MILLPOND_POSTGRES_BIN";
+
 /// Folder in which Debian keeps each major version's programs: `VERSION/bin`.
 const DEBIAN: &str = "/usr/lib/postgresql";
 
@@ -43,20 +46,25 @@ fn may_run(folder: &Path) -> bool {
         .is_ok_and(|status| status.success())
 }
 
-/// The folder with `initdb` and `postgres`: from the `PATH`, else Debian's newest, else the folder
-/// from `pg_config`.
+/// The folder with `initdb` and `postgres`: the one that `MILLPOND_POSTGRES_BIN` names; without it
+/// from the `PATH`, else Debian's newest, else the folder from `pg_config`.
 pub(crate) fn folder() -> Result<PathBuf, Error> {
-    let mut looked_in: Vec<PathBuf> = env::var_os("PATH")
+    let named = env::var_os(FOLDER).or_else(|| env::var_os("PATH"));
+    let mut looked_in: Vec<PathBuf> = named
         .map(|path| env::split_paths(&path).collect())
         .unwrap_or_default();
-    looked_in.extend(versions(Path::new(DEBIAN)));
-    looked_in.extend(pg_config());
+    if env::var_os(FOLDER).is_none() {
+        looked_in.extend(versions(Path::new(DEBIAN)));
+        looked_in.extend(pg_config());
+    }
     match looked_in.iter().find(|folder| has_server(folder)) {
         // The programs find their files relative to where they really are.
         Some(folder) => Ok(real(folder)),
         None => {
             looked_in.push(Path::new(DEBIAN).join("*/bin"));
-            Err(Error::NotInstalled { looked_in })
+            Err(Error(format!(
+                "no initdb and postgres in {looked_in:?}; on Debian: sudo apt-get install --yes postgresql"
+            )))
         }
     }
 }

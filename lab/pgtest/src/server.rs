@@ -10,7 +10,7 @@ use postgres::{Client, NoTls};
 
 use crate::cluster::Cluster;
 use crate::database::Database;
-use crate::error::{Error, system};
+use crate::error::{Error, sql, system};
 use crate::options::Options;
 use crate::postmaster::Postmaster;
 use base_clock::Deadline;
@@ -64,7 +64,9 @@ impl Postgres {
     /// # Errors
     /// The cluster could not be copied, or the standby could not be started.
     pub fn standby(&self) -> Result<Self, Error> {
-        Self::on(Cluster::copy(self.port)?, self.arguments.clone())
+        let primary = format!("host=127.0.0.1 user=postgres port={}", self.port);
+        let copy = self.cluster.copy(&mut self.superuser()?, &primary)?;
+        Self::on(copy, self.arguments.clone())
     }
 
     fn on(cluster: Cluster, arguments: Vec<String>) -> Result<Self, Error> {
@@ -78,8 +80,7 @@ impl Postgres {
         for attempt in 1.. {
             server.port = free_port().map_err(system("find a free port"))?;
             match server.launch() {
-                Err(Error::Start { log, .. })
-                    if attempt < ATTEMPTS && log.contains("could not bind") => {}
+                Err(Error(said)) if attempt < ATTEMPTS && said.contains("could not bind") => {}
                 outcome => return outcome.map(|()| server),
             }
         }
@@ -163,7 +164,10 @@ impl Postgres {
     /// # Errors
     /// The server is stopped.
     pub fn freeze(&self) -> Result<(), Error> {
-        self.postmaster.as_ref().ok_or(Error::Stopped)?.freeze();
+        self.postmaster
+            .as_ref()
+            .ok_or_else(Error::stopped)?
+            .freeze();
         Ok(())
     }
 
@@ -172,7 +176,7 @@ impl Postgres {
     /// # Errors
     /// The server is stopped.
     pub fn thaw(&self) -> Result<(), Error> {
-        self.postmaster.as_ref().ok_or(Error::Stopped)?.thaw();
+        self.postmaster.as_ref().ok_or_else(Error::stopped)?.thaw();
         Ok(())
     }
 
@@ -197,10 +201,8 @@ impl Postgres {
     /// the pause.
     fn ready(&self, postmaster: &mut Postmaster) -> Result<(), Error> {
         let deadline = Deadline::after(STARTUP);
-        let mut config: postgres::Config = self.url().parse().map_err(|source| Error::Sql {
-            what: "read the server's own URL".to_owned(),
-            source,
-        })?;
+        let config = self.url().parse::<postgres::Config>();
+        let mut config = config.map_err(sql("read the server's own URL"))?;
         config.connect_timeout(Duration::from_secs(5));
         loop {
             let refusal = match config
@@ -222,18 +224,15 @@ impl Postgres {
                     continue;
                 }
             };
-            return Err(Error::Start {
-                what,
-                log: self.log_tail(),
-            });
+            let log = self.log_tail();
+            return Err(Error(format!(
+                "PostgreSQL did not start: {what}; the end of its log:\n{log}"
+            )));
         }
     }
 
     pub(crate) fn superuser(&self) -> Result<Client, Error> {
-        Client::connect(&self.url(), NoTls).map_err(|source| Error::Sql {
-            what: "connect to the private server".to_owned(),
-            source,
-        })
+        Client::connect(&self.url(), NoTls).map_err(sql("connect to the private server"))
     }
 }
 

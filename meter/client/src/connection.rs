@@ -57,7 +57,6 @@ pub(crate) struct ClientConnection {
     pub(crate) holds_input: bool,
 }
 
-/// State of a connection.
 pub(crate) enum ConnectionState {
     /// Not used: the run has not begun, or is over.
     Idle,
@@ -191,7 +190,6 @@ impl ClientConnection {
         ) || self.awaits_preface()
     }
 
-    /// The socket, if there is one.
     pub(crate) fn socket(&self) -> Option<BorrowedFd<'_>> {
         match &self.state {
             ConnectionState::Connecting(socket, _) => Some(socket.as_fd()),

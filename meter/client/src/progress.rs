@@ -81,7 +81,6 @@ pub(crate) fn watch(
     }
 }
 
-/// The progress at `now`.
 fn progress_at(shared: &RunContext<'_>, now: Nanos, finished: u64, rate: f64) -> Progress {
     let plan = shared.plan;
     let times = shared.gate.opened_at().map(|at| match shared.agreed {

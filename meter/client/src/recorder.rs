@@ -375,7 +375,6 @@ impl Recorder {
         live.errors.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// A request has ended without a response.
     fn ended_without_response(&mut self, request: &Pending, now: Nanos, live: &Live) {
         let timing = Timing::of(
             [request.due, request.sent_at, now],

@@ -22,7 +22,6 @@ pub(crate) enum Failure {
     Missed,
 }
 
-/// The result of a command.
 pub(crate) type CommandResult<T = ()> = Result<T, Failure>;
 
 impl Failure {

@@ -3,6 +3,7 @@
 use millrace_runs::Capacity;
 use millrace_stats::{CapacityTrial, SearchEnd, Stage, Verdict};
 
+use crate::measured::{capital, none};
 use crate::number::{count, micros, percent, rate};
 use crate::{
     Axis, Banner, Column, Figure, Line, LineChart, Report, Section, Table, Tone, Unit, conditions,
@@ -61,15 +62,7 @@ pub fn capacity_table(capacity: &Capacity) -> Table {
     };
     Table {
         caption: "The trials".to_owned(),
-        columns: vec![
-            Column::text("for"),
-            Column::number("rate"),
-            Column::number("requests"),
-            Column::number("good in time"),
-            Column::number("p99"),
-            Column::text("met"),
-            Column::text("verdict"),
-        ],
+        columns: Column::all("for|#rate|#requests|#good in time|#p99|met|verdict"),
         rows: capacity.trials.iter().map(row).collect(),
         note:
             "Beyond its capacity a server is not stationary, so trials there are SUSPECT by nature."
@@ -101,15 +94,6 @@ fn banner(capacity: &Capacity) -> Banner {
         title: capital(&capacity.answer),
         reasons,
     }
-}
-
-fn capital(text: &str) -> String {
-    let mut letters = text.chars();
-    let first: String = letters
-        .next()
-        .map(|first| first.to_uppercase().collect())
-        .unwrap_or_default();
-    first + letters.as_str()
 }
 
 fn figures(capacity: &Capacity) -> Vec<Figure> {
@@ -267,11 +251,7 @@ fn conditions(capacity: &Capacity) -> Table {
         ),
         row(
             "a trial",
-            format!(
-                "{}, after a warm-up of {}",
-                Unit::Seconds.format(capacity.duration_s),
-                Unit::Seconds.format(capacity.warmup_s)
-            ),
+            conditions::length(capacity.duration_s, capacity.warmup_s),
         ),
         row(
             "precision",
@@ -295,8 +275,4 @@ fn stage(stage: Stage) -> &'static str {
 /// A share of which the part that is missing matters.
 fn share(share: f64) -> String {
     format!("{:.2}\u{a0}%", share * 100.0)
-}
-
-fn none() -> String {
-    "–".to_owned()
 }

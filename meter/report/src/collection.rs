@@ -115,14 +115,7 @@ pub fn collection_table(found: &[(String, StoredResult)]) -> Table {
     };
     Table {
         caption: "What was measured".to_owned(),
-        columns: vec![
-            Column::text("result"),
-            Column::text("verdict"),
-            Column::number("rate"),
-            Column::number("50 %"),
-            Column::number("99 %"),
-            Column::text("of"),
-        ],
+        columns: Column::all("result|verdict|#rate|#50 %|#99 %|of"),
         rows: found.iter().map(row).collect(),
         note: "Rate: of a run what was achieved, of a sweep or a diagnosis the highest, of a search the capacity, of a comparison \
                the ratio of its deciding metric; an experiment has one for each server. Times of an open loop are from the scheduled send."

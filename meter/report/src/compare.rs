@@ -3,7 +3,7 @@
 use millrace_runs::Comparison;
 use millrace_stats::{Block, Decision, Effect, Metric, Ratio, Verdict};
 
-use crate::measured::sentence;
+use crate::measured::{capital, none, sentence};
 use crate::number::{count, micros, percent, rate};
 use crate::{
     Axis, Banner, Column, Figure, Line, LineChart, Report, Section, Table, Tone, Unit, conditions,
@@ -122,15 +122,6 @@ fn banner(comparison: &Comparison) -> Banner {
     }
 }
 
-fn capital(text: &str) -> String {
-    let mut letters = text.chars();
-    let first: String = letters
-        .next()
-        .map(|first| first.to_uppercase().collect())
-        .unwrap_or_default();
-    first + letters.as_str()
-}
-
 fn figures(comparison: &Comparison, effect: &Effect) -> Vec<Figure> {
     let (a, b) = (&comparison.a.name, &comparison.b.name);
     let figure = |label: String, ratio: &Option<Ratio>| {
@@ -204,14 +195,7 @@ fn opinions(comparison: &Comparison) -> Table {
     };
     Table {
         caption: "How the interval comes about".to_owned(),
-        columns: vec![
-            Column::text(""),
-            Column::text(""),
-            Column::number("blocks"),
-            Column::number("spread of a block"),
-            Column::number("Student, 95 %"),
-            Column::number("bootstrap, 95 %"),
-        ],
+        columns: Column::all("||#blocks|#spread of a block|#Student, 95 %|#bootstrap, 95 %"),
         rows: comparison
             .effects
             .iter()
@@ -251,11 +235,8 @@ fn conditions(comparison: &Comparison) -> Table {
         ],
         [
             "a run".to_owned(),
-            format!(
-                "{}, after a warm-up of {} on connections of its own",
-                Unit::Seconds.format(comparison.duration_s),
-                Unit::Seconds.format(comparison.warmup_s)
-            ),
+            conditions::length(comparison.duration_s, comparison.warmup_s)
+                + " on connections of its own",
         ],
     ];
     rows.extend(conditions::machine(&comparison.host));
@@ -300,8 +281,4 @@ fn factor(ratio: f64) -> String {
     } else {
         crate::number::plain(ratio)
     }
-}
-
-fn none() -> String {
-    "–".to_owned()
 }

@@ -2,9 +2,8 @@
 
 use millrace_runs::Host;
 
-use crate::{Column, Table};
+use crate::{Column, Table, Unit};
 
-/// The rows as a table.
 pub(crate) fn table(rows: Vec<[String; 2]>) -> Table {
     Table {
         caption: "Conditions".to_owned(),
@@ -12,6 +11,12 @@ pub(crate) fn table(rows: Vec<[String; 2]>) -> Table {
         rows: rows.into_iter().map(Vec::from).collect(),
         note: String::new(),
     }
+}
+
+/// The length of a run, or of something else with a warm-up.
+pub(crate) fn length(duration_s: f64, warmup_s: f64) -> String {
+    let [length, warmup] = [duration_s, warmup_s].map(|time| Unit::Seconds.format(time));
+    format!("{length}, after a warm-up of {warmup}")
 }
 
 /// The client's machine.

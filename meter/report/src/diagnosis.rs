@@ -3,7 +3,8 @@
 use millrace_runs::{Diagnosis, Level};
 use millrace_stats::Verdict;
 
-use crate::limits::{demands_table, findings_table, levels_text, none};
+use crate::limits::{demands_table, findings_table, levels_text};
+use crate::measured::none;
 use crate::measured::sentence;
 use crate::number::{count, micros, percent, rate};
 use crate::{Banner, Column, Report, Section, Table, Tone, postgres_tables, text_table};
@@ -95,13 +96,7 @@ fn levels_table(diagnosis: &Diagnosis) -> Table {
     };
     Table {
         caption: "Levels".to_owned(),
-        columns: vec![
-            Column::number("in flight"),
-            Column::number("rate"),
-            Column::number("mean time"),
-            Column::number("server, of all cores"),
-            Column::text("verdict"),
-        ],
+        columns: Column::all("#in flight|#rate|#mean time|#server, of all cores|verdict"),
         rows: diagnosis.levels.iter().map(row).collect(),
         note: String::new(),
     }

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 
 use base_chart::{CHART_STYLE, COLOURS, Drawing, Escaped, PALETTE, Width, bars, lines, stacks};
 
+use crate::measured::none;
 use crate::{
     Align, Axis, Banner, BarChart, Column, Figure, LineChart, PageLink, Report, Scale, Section,
     Table, Tone, prose::prose,
@@ -345,10 +346,6 @@ fn x_name(axis: &Axis, x: f64) -> String {
     }
 }
 
-fn none() -> String {
-    "–".to_owned()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -359,11 +356,7 @@ mod tests {
         let table = |evidence: &str| {
             let limit = |bound: &str| vec!["cores".into(), bound.into(), evidence.into()];
             let mut html = String::new();
-            let columns = vec![
-                Column::text("limit"),
-                Column::number("at most"),
-                Column::text("evidence"),
-            ];
+            let columns = Column::all("limit|#at most|evidence");
             write_table(
                 &mut html,
                 &Table {

@@ -3,7 +3,7 @@
 use millrace_runs::{Lab, LabFinding, LabLevel, LabServer, MedianRange, Text};
 use millrace_stats::{Ratio, Verdict};
 
-use crate::measured::sentence;
+use crate::measured::{none, sentence};
 use crate::number::{count, micros, percent, rate};
 use crate::{
     Banner, Column, Figure, Report, Section, Table, Tone, Unit, conditions, day, lab_charts,
@@ -270,11 +270,7 @@ fn cross_check(lab: &Lab) -> Option<Table> {
     let other = lab.cross_check.as_deref().unwrap_or("wrk");
     (!rows.is_empty()).then(|| Table {
         caption: format!("Throughput over {other}’s"),
-        columns: vec![
-            Column::text(""),
-            Column::number("median"),
-            Column::number("range"),
-        ],
+        columns: Column::all("|#median|#range"),
         rows,
         note: format!(
             "{other} ran in the same turn with the same connections on the same cores, before or after in alternation."
@@ -387,8 +383,4 @@ fn interval(ratio: &Ratio) -> String {
         "{:.2} ({:.2}\u{a0}–\u{a0}{:.2})",
         ratio.ratio, ratio.low, ratio.high
     )
-}
-
-fn none() -> String {
-    "–".to_owned()
 }

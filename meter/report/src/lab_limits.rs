@@ -20,13 +20,7 @@ pub(crate) fn table(lab: &Lab) -> Option<Table> {
     let rows: Vec<Vec<String>> = lab.limits.iter().map(row).collect();
     (!rows.is_empty()).then(|| Table {
         caption: "Limits".to_owned(),
-        columns: vec![
-            Column::text("demanded"),
-            Column::text("at"),
-            Column::number("found, 95\u{a0}%"),
-            Column::number("against itself"),
-            Column::text(""),
-        ],
+        columns: Column::all("demanded|at|#found, 95\u{a0}%|#against itself|"),
         rows,
         note: "A limit holds where the whole interval is within it. Each block gives one value; the other against itself is \
                its outer runs of each block over the inner ones. Where that reaches further than the limit and than what was \

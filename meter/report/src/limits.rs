@@ -3,7 +3,7 @@
 use millrace_runs::{Capacity, Probe, Probed, Run, Summary, Sweep};
 use millrace_stats::{Demand, Demands, Finding, PerRequest};
 
-use crate::measured::sentence;
+use crate::measured::{none, sentence};
 use crate::number::{bytes, count, micros, percent, plain, rate, seconds};
 use crate::{Column, Report, Section, Table, probed, text_table};
 
@@ -190,11 +190,7 @@ pub(crate) fn findings_table(found: &[Finding]) -> Table {
     };
     Table {
         caption: "Limits, the likeliest first".to_owned(),
-        columns: vec![
-            Column::text("limit"),
-            Column::number("at most"),
-            Column::text("evidence"),
-        ],
+        columns: Column::all("limit|#at most|evidence"),
         rows: found.iter().map(row).collect(),
         note: String::new(),
     }
@@ -216,12 +212,7 @@ pub(crate) fn demands_table(demands: &Demands) -> Table {
     };
     Table {
         caption: format!("What a request takes, at {}", rate(demands.rate_per_s)),
-        columns: vec![
-            Column::text("resource"),
-            Column::number("per request"),
-            Column::number("in use"),
-            Column::number("full at"),
-        ],
+        columns: Column::all("resource|#per request|#in use|#full at"),
         rows: demands.resources.iter().map(row).collect(),
         note: "By the demand law D = U·T/C. The client's share of a machine that it shares is not the server's."
             .to_owned(),
@@ -272,11 +263,7 @@ fn host_tables(summary: &Summary) -> Vec<Table> {
         },
         Table {
             caption: "Busiest threads of the server".to_owned(),
-            columns: vec![
-                Column::text("thread"),
-                Column::number("runs"),
-                Column::number("waits for a core"),
-            ],
+            columns: Column::all("thread|#runs|#waits for a core"),
             rows: threads.collect(),
             note: String::new(),
         },
@@ -336,10 +323,6 @@ pub fn probe_report(probe: &Probe) -> Report {
     }
     report.push(Section::Table(probe_table(probe)));
     report
-}
-
-pub(crate) fn none() -> String {
-    "–".to_owned()
 }
 
 #[cfg(test)]

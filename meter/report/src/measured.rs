@@ -161,14 +161,15 @@ fn banner(run: &Run) -> Banner {
 
 /// `text` with a capital and a full stop.
 pub(crate) fn sentence(text: &str) -> String {
-    let mut letters = text.chars();
-    let first: String = letters
-        .next()
-        .map(|first| first.to_uppercase().collect())
-        .unwrap_or_default();
     // A line that begins with a percent sign reads badly.
-    let rest = letters.as_str().replace(" %", "\u{a0}%");
-    format!("{first}{rest}.")
+    capital(&text.replace(" %", "\u{a0}%")) + "."
+}
+
+/// `text` with a capital.
+pub(crate) fn capital(text: &str) -> String {
+    let mut letters = text.chars();
+    let first = letters.next().into_iter().flat_map(char::to_uppercase);
+    first.collect::<String>() + letters.as_str()
 }
 
 /// From the schedule where there is one, else from the send.
@@ -332,6 +333,6 @@ fn conditions(run: &Run) -> Table {
     conditions::table(rows)
 }
 
-fn none() -> String {
+pub(crate) fn none() -> String {
     "–".to_owned()
 }

@@ -78,11 +78,7 @@ fn sessions(seen: &Postgres) -> Table {
             count(summary.samples),
             count(seen.probe.server.max_connections)
         ),
-        columns: vec![
-            Column::text(""),
-            Column::number("mean"),
-            Column::number("most"),
-        ],
+        columns: Column::all("|#mean|#most"),
         rows,
         note: String::new(),
     }
@@ -91,55 +87,27 @@ fn sessions(seen: &Postgres) -> Table {
 fn per_request(seen: &Postgres) -> Table {
     let (totals, summary) = (&seen.summary.totals, &seen.summary);
     let each = summary.per_request.unwrap_or_default();
-    let whole = |total: u64| count(total);
-    let size = |total: u64| bytes(total as f64);
-    let rows = [
-        (
-            "commits",
-            totals.commits.map(whole),
-            each.commits.map(plain),
-        ),
-        (
-            "rollbacks",
-            totals.rollbacks.map(whole),
-            each.rollbacks.map(plain),
-        ),
-        (
-            "blocks read",
-            totals.blocks_read.map(whole),
-            each.blocks_read.map(plain),
-        ),
-        (
-            "blocks found in memory",
-            totals.blocks_hit.map(whole),
-            each.blocks_hit.map(plain),
-        ),
-        (
-            "rows read",
-            totals.rows_read.map(whole),
-            each.rows_read.map(plain),
-        ),
-        (
-            "rows written",
-            totals.rows_written.map(whole),
-            each.rows_written.map(plain),
-        ),
-        ("WAL", totals.wal_bytes.map(size), each.wal_bytes.map(bytes)),
-        (
-            "full pages in the WAL",
-            totals.wal_full_pages.map(whole),
-            None,
-        ),
-        ("temporary files", totals.temp_bytes.map(size), None),
-        ("deadlocks", totals.deadlocks.map(whole), None),
-        ("checkpoints", totals.checkpoints.map(whole), None),
-        (
-            "CPU of its processes",
-            totals.cpu_ns.map(|cpu| micros(cpu as f64 / 1e3)),
-            each.cpu_us.map(micros),
-        ),
+    let counts = [
+        ("commits", totals.commits, each.commits),
+        ("rollbacks", totals.rollbacks, each.rollbacks),
+        ("blocks read", totals.blocks_read, each.blocks_read),
+        ("blocks found in memory", totals.blocks_hit, each.blocks_hit),
+        ("rows read", totals.rows_read, each.rows_read),
+        ("rows written", totals.rows_written, each.rows_written),
+        ("full pages in the WAL", totals.wal_full_pages, None),
+        ("deadlocks", totals.deadlocks, None),
+        ("checkpoints", totals.checkpoints, None),
     ];
-    let rows = rows.into_iter().filter_map(|(name, total, each)| {
+    let size = |total: u64| bytes(total as f64);
+    let cpu = totals.cpu_ns.map(|cpu| micros(cpu as f64 / 1e3));
+    let others = [
+        ("WAL", totals.wal_bytes.map(size), each.wal_bytes.map(bytes)),
+        ("temporary files", totals.temp_bytes.map(size), None),
+        ("CPU of its processes", cpu, each.cpu_us.map(micros)),
+    ];
+    let counts = counts.map(|(name, total, each)| (name, total.map(count), each.map(plain)));
+    let rows = counts.into_iter().chain(others);
+    let rows = rows.filter_map(|(name, total, each)| {
         Some(vec![name.to_owned(), total?, each.unwrap_or_default()])
     });
     let note = format!(
@@ -151,11 +119,7 @@ fn per_request(seen: &Postgres) -> Table {
     );
     Table {
         caption: format!("{}: what it did", title(seen)),
-        columns: vec![
-            Column::text(""),
-            Column::number("in all"),
-            Column::number("per request"),
-        ],
+        columns: Column::all("|#in all|#per request"),
         rows: rows.collect(),
         note,
     }

@@ -2,6 +2,7 @@
 
 use millrace_runs::{Lab, LabFigure, LabFinding};
 
+use crate::measured::none;
 use crate::{Column, Table, Unit, lab_graphs, lab_limited};
 
 /// Figures in the columns besides the throughput.
@@ -81,8 +82,4 @@ fn cell(figure: LabFigure, found: &LabFinding) -> String {
     figure
         .of(found)
         .map_or_else(none, |spread| unit.format(spread.median))
-}
-
-fn none() -> String {
-    "–".to_owned()
 }

@@ -3,10 +3,10 @@
 use millrace_runs::{By, Direction, Hysteresis, Run, Sweep, SweepStep};
 use millrace_stats::{Estimate, Latency, Met, Usl, Verdict};
 
-use crate::measured::sentence;
+use crate::measured::{none, sentence};
 use crate::number::{count, micros, plain, rate};
 use crate::{
-    Banner, Column, Figure, Report, Section, Table, Tone, Unit, conditions, limits, sweep_charts,
+    Banner, Column, Figure, Report, Section, Table, Tone, conditions, limits, sweep_charts,
     sweep_curve, sweep_optimum,
 };
 
@@ -56,11 +56,7 @@ pub fn sweep_report(sweep: &Sweep) -> Report {
 fn conditions(sweep: &Sweep) -> Option<Table> {
     let run = &sweep.steps.first()?.run;
     let lengths = sweep.steps.iter().map(|step| step.run.duration_s);
-    let length = format!(
-        "{}, after a warm-up of {}",
-        Unit::Seconds.format(lengths.fold(0.0, f64::max)),
-        Unit::Seconds.format(run.warmup_s)
-    );
+    let length = conditions::length(lengths.fold(0.0, f64::max), run.warmup_s);
     let mut rows = vec![["a step".to_owned(), length]];
     rows.extend(conditions::machine(&run.host));
     Some(conditions::table(rows))
@@ -312,10 +308,6 @@ pub(crate) fn times(run: &Run, of: fn(&Latency) -> Option<f64>) -> Option<f64> {
 /// Requests without a good answer.
 pub(crate) fn errors(run: &Run) -> u64 {
     run.accounting.issued.saturating_sub(run.accounting.good)
-}
-
-pub(crate) fn none() -> String {
-    "–".to_owned()
 }
 
 #[cfg(test)]

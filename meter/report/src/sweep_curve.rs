@@ -3,8 +3,9 @@
 
 use millrace_runs::{By, Direction, Sweep};
 
+use crate::measured::none;
 use crate::number::{percent, rate};
-use crate::sweep::{none, plain_level};
+use crate::sweep::plain_level;
 use crate::sweep_charts::means;
 use crate::{Column, Table};
 

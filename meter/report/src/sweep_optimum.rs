@@ -5,8 +5,9 @@ use millrace_runs::{Attained, By, Edge, Power, Sweep};
 use millrace_stats::Met;
 
 use crate::Figure;
+use crate::measured::none;
 use crate::number::{micros, plain, rate};
-use crate::sweep::{at, none, plain_level};
+use crate::sweep::{at, plain_level};
 
 /// "Best balance of throughput and response time: at 16 connections, with 10.2 k/s and a mean
 /// response time of 1.57 ms; …".

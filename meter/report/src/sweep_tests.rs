@@ -342,7 +342,10 @@ fn a_sweep_says_under_which_conditions_its_steps_were() {
     let length = sweep.steps[0].run.duration_s;
     let html = sweep_report(&sweep).to_html();
     assert!(html.contains("Conditions") && html.contains("a step"));
-    assert!(html.contains(&Unit::Seconds.format(length)), "{length}");
+    assert!(
+        html.contains(&crate::Unit::Seconds.format(length)),
+        "{length}"
+    );
     assert!(html.contains("cores for the client"));
 }
 

@@ -49,7 +49,6 @@ pub struct Comparison {
     /// Requested blocks of each phase; the minimum if `detect` is given.
     pub blocks_asked: usize,
     /// The smallest difference to be detected.
-    #[serde(default)]
     pub detect: Option<Detect>,
     /// Connections of each run.
     pub connections: usize,

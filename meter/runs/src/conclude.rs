@@ -28,7 +28,6 @@ pub(crate) struct Measured<'a> {
     pub(crate) probed: Option<(Probe, Nanos, Nanos)>,
 }
 
-/// Makes the run.
 pub(crate) fn conclude(measured: Measured<'_>) -> Run {
     let Measured { plan, sent, .. } = measured;
     let whole = Whole::of(plan, sent.harvests, measured.stopped);

@@ -33,16 +33,12 @@ pub struct ClassFigures {
     /// From the actual send to the complete response, of good responses.
     pub service_us: Option<Latency>,
     /// From the scheduled to the actual send, of all that were sent; only of an open loop.
-    #[serde(default)]
     pub send_lag_us: Option<Latency>,
     /// The times behind `response_us`, so that runs can be merged.
-    #[serde(default)]
     pub response: Option<Hdr>,
     /// The times behind `service_us`.
-    #[serde(default)]
     pub service: Option<Hdr>,
     /// The times behind `send_lag_us`.
-    #[serde(default)]
     pub send_lag: Option<Hdr>,
     /// Figures over time, in intervals that may be longer than the run's; empty in results of older
     /// versions.

@@ -6,7 +6,6 @@ use base_probe::Summary;
 use millrace_stats::analysis::bottleneck::{Finding, LevelSigns, across, are_far_apart, findings};
 use millrace_stats::analysis::demand::{Demands, LEAST};
 
-/// A run at one level.
 pub(crate) struct RunAtLevel<'a> {
     /// Requests that are in flight all the time; `None` if the number changes, as in an open loop
     /// or with pauses.

@@ -116,22 +116,18 @@ pub struct Run {
     #[serde(default)]
     pub classes: Vec<ClassFigures>,
     /// The sessions, if requests belong to some.
-    #[serde(default)]
     pub sessions: Option<Sessions>,
     /// The pauses, if there were any between requests.
-    #[serde(default)]
     pub pauses: Option<Pauses>,
     /// The load after the measured part, if there was any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ramp_down: Option<RampDown>,
     /// Decisions of the statistics, if they were asked.
-    #[serde(default)]
     pub auto: Option<AutoFigures>,
     /// The PostgreSQL server behind it, where one was watched.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub postgres: Option<Box<Postgres>>,
     /// The client's own limits, if they were measured before.
-    #[serde(default)]
     pub calibration: Option<Calibration>,
     /// Remarks that do not speak against the run.
     #[serde(default)]
@@ -147,11 +143,9 @@ pub struct Run {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub merged_from: Vec<MergedRun>,
     /// Samples of the server's machine, and what a request took there.
-    #[serde(default)]
     pub probe: Option<Probed>,
     /// Limits of the server, the likeliest first. Empty if no limit is visible, `None` if nothing
     /// was probed.
-    #[serde(default)]
     pub bottleneck: Option<Vec<Finding>>,
 }
 
@@ -188,21 +182,17 @@ pub struct ClientFigures {
     pub threads: u64,
     /// Time for which the CPU quota of the client's cgroup, or of one above it, kept ready threads
     /// from running, summed over cores. `None` if the kernel does not say.
-    #[serde(default)]
     pub throttled_us: Option<u64>,
     /// Time for which client threads were ready and had no core, summed over threads.
-    #[serde(default)]
     pub run_delay_us: Option<u64>,
     /// How often client threads got a core: after each sleep, and after each time one was
     /// preempted.
-    #[serde(default)]
     pub turns: Option<u64>,
     /// True if client threads polled for events without sleeping.
     #[serde(default)]
     pub spin: bool,
     /// With `spin`, the CPU time of empty turns while requests could be issued, summed over
     /// threads. No other figure here includes it.
-    #[serde(default)]
     pub spun_us: Option<u64>,
     /// When the measured part began, in nanoseconds of this machine's `CLOCK_MONOTONIC`, so that
     /// other logs with that clock can be related to it. 0 for a merged run.

@@ -35,10 +35,8 @@ pub struct Latencies {
     /// From the scheduled to the actual send.
     pub send_lag: Option<Latency>,
     /// The part of the send lag spent waiting for a connection with room, or for a new one.
-    #[serde(default)]
     pub waiting: Option<Latency>,
     /// The rest of the send lag, caused by the client: only this part speaks against the client.
-    #[serde(default)]
     pub lateness: Option<Latency>,
     /// From asking for a connection to having it, for every connection opened.
     pub connect: Option<Latency>,

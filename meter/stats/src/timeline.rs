@@ -47,14 +47,11 @@ pub struct Point {
     /// The longest.
     pub max_us: Option<f64>,
     /// In an open loop the median service time, with ten samples beyond it or not at all.
-    #[serde(default)]
     pub service_p50_us: Option<f64>,
     /// 99th percentile of the same.
-    #[serde(default)]
     pub service_p99_us: Option<f64>,
     /// In an open loop the 99th percentile of the send lag; `None` with fewer than ten samples
     /// beyond it.
-    #[serde(default)]
     pub send_lag_p99_us: Option<f64>,
 }
 

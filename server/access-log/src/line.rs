@@ -15,7 +15,7 @@ const FIELD: usize = 4096;
 #[derive(Clone, Copy, Debug)]
 pub struct LogLine<'a> {
     /// The client's address.
-    pub peer: IpAddr,
+    pub client: IpAddr,
     /// The method, as received.
     pub method: &'a [u8],
     /// The request target, as received.
@@ -34,7 +34,7 @@ pub struct LogLine<'a> {
 
 /// Appends one line, with its line feed.
 pub(super) fn format(out: &mut Vec<u8>, stamp: &[u8], line: &LogLine<'_>) {
-    address(out, line.peer);
+    address(out, line.client);
     out.extend_from_slice(b" - - ");
     out.extend_from_slice(stamp);
     out.extend_from_slice(b" \"");
@@ -165,7 +165,7 @@ mod tests {
 
     fn line<'a>() -> LogLine<'a> {
         LogLine {
-            peer: Ipv4Addr::new(192, 0, 2, 1).into(),
+            client: Ipv4Addr::new(192, 0, 2, 1).into(),
             method: b"GET",
             target: b"/read?id=5",
             version: "HTTP/1.1",
@@ -193,7 +193,7 @@ mod tests {
     #[test]
     fn addresses_are_canonical() {
         let v6 = LogLine {
-            peer: Ipv6Addr::LOCALHOST.into(),
+            client: Ipv6Addr::LOCALHOST.into(),
             bytes: 0,
             ..line()
         };
@@ -202,7 +202,7 @@ mod tests {
             "::1 - - [t] \"GET /read?id=5 HTTP/1.1\" 200 0 \"-\" \"curl/8.5\"\n",
         );
         let mapped = LogLine {
-            peer: Ipv4Addr::new(10, 0, 200, 3).to_ipv6_mapped().into(),
+            client: Ipv4Addr::new(10, 0, 200, 3).to_ipv6_mapped().into(),
             bytes: 0,
             ..line()
         };

@@ -68,6 +68,9 @@ pub(crate) enum Cause {
     /// The equality is in the ON of an outer join, which keeps rows of this side even if it is
     /// false.
     Outer(String),
+    /// Its rows are found by those of this table, which has no index by which this column finds
+    /// them.
+    Index(String, String),
     /// A common table expression has the name of the table.
     Shadowed,
     /// The table is read through this view, and no equality on the view selects its rows.
@@ -101,7 +104,9 @@ impl Cause {
         match self {
             Self::Unconditional => "no condition selects its rows".into(),
             Self::First => "any row may come to be among the first in that order".into(),
-            Self::Aggregate => "any row counts for what is counted or summed".into(),
+            Self::Aggregate => {
+                "any row counts for what is counted or summed, so no condition can help".into()
+            }
             Self::NoEquality => "no condition on it is an equality with a value".into(),
             Self::Computed => {
                 "its columns are compared within functions or other expressions".into()
@@ -119,6 +124,9 @@ impl Cause {
             Self::Outer(column) => {
                 format!("the outer join keeps rows even if its ON is false for {column}")
             }
+            Self::Index(table, column) => format!(
+                "its rows are found by those of {table}, and {table} has no index on {column}"
+            ),
             Self::Shadowed => "a WITH of the query has its name".into(),
             Self::View(view) => {
                 format!("{view} reads it, and no equality on a column of the view selects its rows")
@@ -136,7 +144,7 @@ impl Cause {
             Self::Unconditional => Remedy::new(format!("add {SELECT}"), FEWER_ROWS),
             Self::First => Remedy::new(
                 format!(
-                    "order by a column with an index, and by a unique one; or take the first of a group, by {SELECT}; or keep the first in a small table of their own"
+                    "order by a column that is shown and has an index, and last by a unique one; or take the first of a group, by {SELECT}; or keep the first in a small table of their own"
                 ),
                 UPKEEP,
             ),
@@ -182,6 +190,10 @@ impl Cause {
                 "put the equality into WHERE, if rows without it are not wanted",
                 "nothing",
             ),
+            Self::Index(table, column) => Remedy::new(
+                format!("\"create index on {table} ({column})\" in a migration"),
+                "each write to the table keeps the index up",
+            ),
             Self::Shadowed => Remedy::new("give the WITH another name", "nothing"),
             Self::View(_) => Remedy::new(
                 format!(
@@ -215,18 +227,27 @@ pub(crate) fn uncacheable(reason: &str) -> Advice {
     }
 }
 
-/// Advice on a table for which the server does not report old values; `quoted` is its name as SQL.
-pub(crate) fn old_values(table: &str, quoted: &str, cause: &str) -> Advice {
-    Advice {
-        is_kept: true,
-        effect: format!("every update and deletion in {table} ends its results, of other rows too"),
-        cause: cause.into(),
-        remedy: Some(Remedy {
+/// Advice on a table for which the server does not report old values; `quoted` is its name as SQL,
+/// if it may report all of them.
+pub(crate) fn old_values(table: &str, quoted: Option<&str>, cause: &str) -> Advice {
+    let remedy = match quoted {
+        Some(quoted) => Remedy {
             statement: Some(format!("alter table {quoted} replica identity full")),
             ..Remedy::new(
                 format!("\"alter table {quoted} replica identity full\""),
                 "each update and deletion writes the whole old row to the log",
             )
-        }),
+        },
+        None => Remedy::new(
+            "\"replica identity using index\" with a unique index on the columns that queries select by: a full identity has \
+             the generated column, of which PostgreSQL 18 refuses updates",
+            "each update and deletion writes the old values of these columns to the log",
+        ),
+    };
+    Advice {
+        is_kept: true,
+        effect: format!("every update and deletion in {table} ends its results, of other rows too"),
+        cause: cause.into(),
+        remedy: Some(remedy),
     }
 }

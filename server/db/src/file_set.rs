@@ -28,7 +28,6 @@ struct LeavingFiles<'a> {
 /// Records of files, by their names.
 pub(crate) type Records = HashMap<String, AppliedFile>;
 
-/// One of the files.
 pub(crate) struct SetFile<'a> {
     /// Its place among the changes that are applied together.
     pub(crate) place: usize,

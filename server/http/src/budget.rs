@@ -13,29 +13,12 @@
 //! Where what is held cannot be ended, the next look comes after a 64th.
 
 use std::collections::HashMap;
-use std::net::{IpAddr, SocketAddr};
+use std::net::SocketAddr;
 
 use base_clock::Boottime;
 
+use crate::client::{Client, ClientNetwork};
 use crate::event::{StreamToken, Token};
-
-/// One client, as far as addresses tell: an IPv4 address, or a network of 64 bits of IPv6, in which
-/// a single host can take any address (RFC 4291 section 2.5.1).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum ClientNetwork {
-    V4(u32),
-    V6(u64),
-}
-
-impl ClientNetwork {
-    pub(crate) fn of(address: IpAddr) -> Self {
-        match address.to_canonical() {
-            IpAddr::V4(address) => Self::V4(address.to_bits()),
-            // The upper half of the address.
-            IpAddr::V6(address) => Self::V6((address.to_bits() >> 64) as u64),
-        }
-    }
-}
 
 /// Memory that one holder takes.
 #[derive(Clone, Copy, Debug)]
@@ -51,7 +34,7 @@ pub(crate) struct Holding {
 impl Holding {
     pub(crate) fn new(peer: SocketAddr, bytes: usize, since: Boottime, may_end: bool) -> Self {
         Self {
-            client: ClientNetwork::of(peer.ip()),
+            client: Client::new(peer.ip()).network(),
             bytes,
             since,
             may_end,
@@ -307,14 +290,5 @@ mod tests {
             budget.release(victim);
         }
         assert!((6_300..=7_000).contains(&budget.held), "{}", budget.held);
-    }
-
-    #[test]
-    fn addresses_of_one_client() {
-        let client = |text: &str| ClientNetwork::of(text.parse().unwrap());
-        assert_eq!(client("192.0.2.1"), client("::ffff:192.0.2.1"));
-        assert_ne!(client("192.0.2.1"), client("192.0.2.2"));
-        assert_eq!(client("2001:db8::1"), client("2001:db8::ffff:0:0:1"));
-        assert_ne!(client("2001:db8::1"), client("2001:db8:0:1::1"));
     }
 }

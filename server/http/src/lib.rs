@@ -9,6 +9,8 @@
 //! - `conn`: connections, which drive `h1` and `h2` over sockets, with deadlines and back-pressure.
 //! - `budget`: what unfinished requests may hold of a worker's memory and disk, and which of them
 //!   end when that is too much.
+//! - [`Client`]: who has sent a request: `proxy_header` and `peer` read what proxies say of it,
+//!   `client_counts` bounds what it does on all connections.
 //! - [`run_worker`]: one listener, one thread, one event loop (`event`: epoll, timers, wakers).
 //! - [`Prepared`]: a representation whose heads are rendered once and whose conditions cost no
 //!   allocation.
@@ -20,6 +22,8 @@ mod accept;
 mod body_file;
 mod body_source;
 mod budget;
+mod client;
+mod client_counts;
 mod compressor;
 mod conn;
 mod date;
@@ -34,9 +38,11 @@ mod mapped_file;
 #[cfg(feature = "parts")]
 pub mod parts;
 pub mod path;
+mod peer;
 mod prefetch;
 mod prepared;
 mod progress;
+mod proxy_header;
 mod request;
 mod request_budgets;
 mod response;
@@ -51,8 +57,9 @@ mod worker_group;
 pub use accept::{names_html, prefers_json, sends_json};
 pub use body_file::nameless_file;
 pub use body_source::{BodyCut, BodySource, StreamedBody};
+pub use client::{Client, ClientNetwork, Network};
 pub use compressor::Compressor;
-pub use limits::Limits;
+pub use limits::{ClientLimits, Limits, Proxies};
 pub use listen::{BACKLOG, backlog_clamp, listen, listen_group};
 pub use prepared::{Coding, Content, Parts, Prepared, is_compressible};
 pub use request::{Fields, OwnedRequest, Request, Version};

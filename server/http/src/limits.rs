@@ -4,6 +4,8 @@
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
+use crate::client::Network;
+
 /// Limits of a client on one connection, in size and time. Sizes are bytes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Limits {
@@ -30,6 +32,10 @@ pub struct Limits {
     pub connections: usize,
     /// How long requests in flight may take to finish after a shutdown was asked for. Default 10 s.
     pub drain_timeout: Duration,
+    /// Limits of a client on all of its connections.
+    pub client: ClientLimits,
+    /// Proxies before the server.
+    pub proxies: Proxies,
     /// True if a worker of which few ask looks for their next requests for up to 50 µs before it
     /// sleeps. It does so only while that finds them. Default true.
     pub spins: bool,
@@ -46,7 +52,63 @@ impl Default for Limits {
             idle_timeout: Duration::from_secs(60),
             connections: 10_000,
             drain_timeout: Duration::from_secs(10),
+            client: ClientLimits::default(),
+            proxies: Proxies::default(),
             spins: true,
+        }
+    }
+}
+
+/// Limits of one client over all workers that share one [`WorkerGroup`](crate::WorkerGroup). A
+/// client is an address of IPv4, or a network of 64 bits of IPv6; all clients in a network of 56
+/// bits together may have four times as much. 0 is no limit.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClientLimits {
+    /// Connections open at once; one more is answered with 503 and closed. Default 1,000.
+    pub connections: usize,
+    /// Requests a second, after a burst of those of four seconds; one more is answered with 429.
+    /// Default 2,000.
+    pub requests: usize,
+    /// The same for requests with a method that may change something. Default 100.
+    pub writes: usize,
+    /// Bytes a second that are received and sent; beyond them the connections of the client pause.
+    /// Default 125 MB, which is a gigabit.
+    pub bytes: usize,
+    /// Addresses without limits, beside those of the [`Proxies`]. Default: loopback.
+    pub exempt: Vec<Network>,
+}
+
+impl Default for ClientLimits {
+    fn default() -> Self {
+        Self {
+            connections: 1000,
+            requests: 2000,
+            writes: 100,
+            bytes: 125_000_000,
+            exempt: Network::loopback(),
+        }
+    }
+}
+
+/// Proxies before the server: what they say of a client is believed. What others say is ignored.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Proxies {
+    /// Peers whose connections begin with a header of the PROXY protocol, version 1 or 2. A
+    /// connection of such a peer without one is closed. Default: none.
+    pub protocol: Vec<Network>,
+    /// Peers whose `Forwarded` (RFC 7239) is believed. Default: none.
+    pub forwarded: Vec<Network>,
+    /// Peers whose `X-Forwarded-For` and `X-Forwarded-Proto` are believed, unless their `Forwarded`
+    /// is. Default: loopback.
+    pub x_forwarded: Vec<Network>,
+}
+
+impl Default for Proxies {
+    fn default() -> Self {
+        Self {
+            protocol: Vec::new(),
+            forwarded: Vec::new(),
+            x_forwarded: Network::loopback(),
         }
     }
 }
@@ -144,6 +206,19 @@ pub(crate) const CORKED: RangeInclusive<u64> = (64 << 10) + 1..=128 << 10;
 /// Bytes per second that a body or a response must move on average, once the start credit is used
 /// up.
 pub(crate) const MIN_RATE: u64 = 1 << 10;
+
+/// What a client may do at once of what [`ClientLimits`] permits in a second: the same as in this
+/// time.
+pub(crate) const BURST: Duration = Duration::from_secs(4);
+/// What all clients in one network of 56 bits of IPv6 may do, in limits of one client.
+pub(crate) const SITE_SHARE: usize = 4;
+/// Requests that a connection may answer before it asks the counts of its client again.
+pub(crate) const CLIENT_BATCH: u16 = 64;
+/// Clients that are remembered, or twice the open connections if that is more. Each takes up to 160
+/// bytes, so all take 5 MiB.
+pub(crate) const CLIENTS: usize = 32 << 10;
+/// The longest header of the PROXY protocol, version 2.
+pub(crate) const PROXY_HEADER: usize = 4 << 10;
 
 /// After the last response a closing connection reads on this long and this much, so that the
 /// client gets the response before a reset could destroy it (RFC 9112 section 9.6).

@@ -10,6 +10,7 @@ use bytes::Bytes;
 
 use crate::Limits;
 use crate::h1::{Decoder, Event};
+use crate::peer::Peer;
 
 /// Parses heads one after the other, as a connection does that stays open.
 #[derive(Debug)]
@@ -39,10 +40,10 @@ impl Heads {
         let Event::Request(head, _) = self.decoder.next(&self.limits) else {
             return None;
         };
-        let peer = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+        let peer = Peer::from(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
         let request = self
             .decoder
-            .request(&head, Bytes::new(), peer, self.received);
+            .request(&head, Bytes::new(), &peer, self.received);
         let fields = request.fields.len();
         self.decoder.reclaim();
         Some(fields)

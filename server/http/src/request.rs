@@ -1,10 +1,11 @@
 //! A request as a service sees it: borrowed from the connection's buffer, or owned.
 
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use base_clock::Boottime;
 use bytes::Bytes;
 
+use crate::client::Client;
 use crate::syntax::{FieldSpan, Span};
 
 /// The protocol version of a request; higher minor versions are read as 1.1.
@@ -49,21 +50,36 @@ pub struct Request<'a> {
     /// The decoded body. Empty in [`Service::done`](crate::Service::done), so that nothing is kept
     /// for a log.
     pub body: Bytes,
-    /// The address the bytes came from.
+    /// The address the bytes came from, or the one that a trusted proxy names in a header of the
+    /// PROXY protocol.
     pub peer: SocketAddr,
     /// When the last bytes of this request were read from the socket: later than the client sent
     /// them.
     pub received: Boottime,
-    /// True if the bytes came through TLS that ends here, so that the URI of the request has the
-    /// scheme `https`. If a proxy ends TLS, this is false and the scheme is not known.
+    /// True if the bytes came through TLS that ends here, or if a trusted proxy says that they came
+    /// to it through TLS, so that the URI of the request has the scheme `https`. If another proxy
+    /// ends TLS, this is false and the scheme is not known.
     pub is_secure: bool,
     /// True if a request with the very same head came before, so that the connections keep a
     /// [`Reply::Reusable`](crate::Reply). A service need not make a validity for any other request.
     pub wants_validity: bool,
+    pub(crate) client: Client,
     pub(crate) host: Option<&'a [u8]>,
 }
 
 impl Request<'_> {
+    /// Returns who has sent the request: the [peer](Self::peer), or the client that the peer names
+    /// if it is a trusted proxy.
+    #[must_use]
+    pub const fn client(&self) -> Client {
+        self.client
+    }
+
+    /// Returns whether a proxy has sent the request for another client.
+    pub(crate) fn is_forwarded(&self) -> bool {
+        self.client != Client::new(self.peer.ip())
+    }
+
     /// The host, with its port if it has one, that the client addressed: that of a target in
     /// absolute form, else the Host field (RFC 9112 section 3.2.2). Checked to be one host; none
     /// only in HTTP/1.0.
@@ -90,6 +106,7 @@ impl Request<'_> {
         owned.version = self.version;
         owned.body = self.body.clone();
         owned.peer = self.peer;
+        owned.client = self.client;
         owned.received = self.received;
         owned.is_secure = self.is_secure;
         owned.wants_validity = self.wants_validity;
@@ -117,7 +134,10 @@ impl<'a> Fields<'a> {
     }
 
     /// The values of all field lines with this name.
-    pub fn get_all<'n>(&self, name: &'n str) -> impl Iterator<Item = &'a [u8]> + use<'a, 'n> {
+    pub fn get_all<'n>(
+        &self,
+        name: &'n str,
+    ) -> impl DoubleEndedIterator<Item = &'a [u8]> + use<'a, 'n> {
         let bytes = self.bytes;
         self.spans
             .iter()
@@ -173,6 +193,7 @@ pub struct OwnedRequest {
     spans: Vec<FieldSpan>,
     body: Bytes,
     peer: SocketAddr,
+    client: Client,
     received: Boottime,
     is_secure: bool,
     wants_validity: bool,
@@ -192,6 +213,7 @@ impl OwnedRequest {
             spans: Vec::new(),
             body: Bytes::new(),
             peer: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
+            client: Client::new(IpAddr::V4(Ipv4Addr::LOCALHOST)),
             received: Boottime::now(),
             is_secure: false,
             wants_validity: false,
@@ -244,6 +266,7 @@ impl OwnedRequest {
     #[must_use]
     pub fn from_peer(mut self, peer: SocketAddr, received: Boottime) -> Self {
         self.peer = peer;
+        self.client = Client::new(peer.ip());
         self.received = received;
         self
     }
@@ -289,6 +312,7 @@ impl OwnedRequest {
             received: self.received,
             is_secure: self.is_secure,
             wants_validity: self.wants_validity,
+            client: self.client,
             host: self.host.as_deref().map(str::as_bytes),
         }
     }

@@ -85,7 +85,6 @@ impl RequestBudgets {
     }
 }
 
-/// A complete body.
 #[derive(Debug)]
 pub(crate) enum CompleteBody {
     Memory(Bytes),

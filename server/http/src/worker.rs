@@ -32,7 +32,6 @@ struct Worker<S: Service> {
     /// When to accept again after that failed.
     accepts_at: Option<Boottime>,
     poller: Poller,
-    group: Arc<WorkerGroup>,
     lingering: Rc<Cell<usize>>,
     refusals: Refusals,
 }
@@ -87,14 +86,16 @@ pub fn run_worker<S: Service>(
     poller.watch_input(&listener, LISTENER, false)?;
     let counters = group.register(&mailbox);
     let refusals = Refusals::with_reserve(&mailbox);
-    let host = Host::new(service, limits, counters, mailbox, fields, tls.is_some());
+    let is_secured = tls.is_some();
+    let host = Host::new(
+        service, limits, group, counters, mailbox, fields, is_secured,
+    );
     let worker = Worker {
         connections: Connections::new(host),
         listener: Some(listener),
         tls,
         accepts_at: None,
         poller,
-        group,
         lingering: Rc::default(),
         refusals,
     };
@@ -187,7 +188,7 @@ impl<S: Service> Worker<S> {
 
     #[inline]
     fn check_shutdown(&mut self) {
-        if self.host().draining.is_none() && self.group.is_shutdown() {
+        if self.host().draining.is_none() && self.host().group.is_shutdown() {
             self.begin_to_drain();
         }
     }

@@ -5,15 +5,17 @@ use std::rc::Rc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
+use crate::client_counts::ClientTable;
 use crate::event::Mailbox;
 
-/// The state that all workers of a server share. Only the count of connections is written by
-/// several threads; every worker has counters of its own, so that a request touches no cache line
-/// of another core.
+/// The state that all workers of a server share. Only the counts of connections and of clients are
+/// written by several threads; every worker has counters of its own, so that few requests touch a
+/// cache line of another core.
 #[derive(Debug, Default)]
 pub struct WorkerGroup {
     open: AtomicUsize,
     shutdown: AtomicBool,
+    pub(crate) clients: ClientTable,
     workers: Mutex<Vec<RegisteredWorker>>,
 }
 
@@ -185,6 +187,16 @@ counters! {
     accepted,
     /// Connections answered with 503, or closed at once, over the limit.
     over_limit,
+    /// Connections over the limit of their client, which [`Stats::over_limit`] counts too.
+    over_client_connections,
+    /// Requests over the rate of their client (answered with 429).
+    over_client_requests,
+    /// Writes over the rate of their client (answered with 429).
+    over_client_writes,
+    /// Pauses of connections whose client has moved more bytes than it may.
+    client_pauses,
+    /// Connections of proxies that began without a header of the PROXY protocol (closed).
+    proxy_headers_missing,
     /// Failures of `accept`, such as too few file descriptors.
     accept_errors,
     /// Requests given to the service.

@@ -89,7 +89,7 @@ pub use handler::{
 };
 pub use lines::BodyLines;
 pub use millpond_db::{FeedKind, Value as SqlValue};
-pub use millpond_http::{Limits, ServerConfig, Stats};
+pub use millpond_http::{ClientLimits, Limits, Network, Proxies, ServerConfig, Stats};
 pub use page::Page;
 pub use param::{Param, Params, ReadParams};
 pub use reading::BodyReader;

@@ -1,9 +1,13 @@
 //! What a program may hold of the server, and a client of a program.
 
+use std::time::Duration;
+
 /// Threads on which handlers may block, unless the program says another number.
 pub(crate) const BLOCKING_THREADS: usize = 32;
 /// Requests that may wait for such a thread, unless the program says another number.
 pub(crate) const BLOCKING_QUEUE: usize = 256;
+/// How long a page may wait until it is made.
+pub(crate) const PAGE_DEADLINE: Duration = Duration::from_secs(1);
 /// Bytes of a body that are there before a handler that reads it begins, unless the body is
 /// shorter.
 pub(crate) const BODY_BEGIN: usize = 16 << 10;

@@ -45,7 +45,6 @@ pub struct BodyReader {
 }
 
 impl BodyReader {
-    /// A body that is there.
     pub(crate) fn whole(body: Bytes) -> Self {
         let pipe = Arc::<BodyPipe>::default();
         pipe.state.lock().end = Some(true);

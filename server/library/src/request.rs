@@ -1,7 +1,7 @@
 //! What a handler sees of a request.
 
 use std::borrow::Cow;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use bytes::Bytes;
@@ -47,8 +47,8 @@ impl<'a> Request<'a> {
         self.http.method
     }
 
-    /// Returns true if the request came through TLS that ends here. If a proxy ends TLS, this is
-    /// false and the scheme is not known.
+    /// Returns true if the request came through TLS that ends here, or if a trusted proxy says that
+    /// it came by https. If another proxy ends TLS, this is false and the scheme is not known.
     #[must_use]
     pub fn is_secure(&self) -> bool {
         self.http.is_secure
@@ -106,6 +106,13 @@ impl<'a> Request<'a> {
     #[must_use]
     pub fn host(&self) -> Option<&str> {
         self.http.host()
+    }
+
+    /// Returns the address of the client: that of the peer, or the one that a trusted proxy names
+    /// ([`Limits::proxies`](crate::Limits)).
+    #[must_use]
+    pub fn client(&self) -> IpAddr {
+        self.http.client().address()
     }
 
     /// The address of the client, or of a proxy.

@@ -9,11 +9,12 @@ use std::time::Duration;
 
 use millpond_access_log::AccessLog;
 use millpond_http::{Compressor, Limits, Listener, ServerConfig, Stats, WorkerGroup, listen_group};
+use millpond_pages::Admission;
 use millpond_process::{SignalListener, WorkerEnd, Workers, worker_count};
 use parking_lot::Mutex;
 
 use crate::error::{StartError, debug_as_display};
-use crate::limits::{BLOCKING_QUEUE, BLOCKING_THREADS};
+use crate::limits::{BLOCKING_QUEUE, BLOCKING_THREADS, PAGE_DEADLINE};
 use crate::pool::BlockingPool;
 use crate::routes::Routes;
 use crate::service::{RouteService, Shared};
@@ -197,6 +198,7 @@ impl ServerSettings {
         let shared = Arc::new(Shared {
             routes,
             pool: BlockingPool::new(self.blocking_threads, self.blocking_queue),
+            admission: Admission::new(self.blocking_threads, PAGE_DEADLINE),
             compressor: Compressor::start(),
             log,
             whole_body: self.limits.body as u64,

@@ -8,6 +8,7 @@ use std::sync::atomic::AtomicBool;
 
 use millpond_access_log::{AccessLog, LogLine};
 use millpond_http::{BodyHandling, Compressor, Reply, Service, path};
+use millpond_pages::Admission;
 
 use crate::failure::Failure;
 use crate::handler::{HandlerCall, PageJob, ReadingJob, RequestJob};
@@ -28,6 +29,8 @@ type HttpRequest<'a> = millpond_http::Request<'a>;
 pub(crate) struct Shared {
     pub(crate) routes: Routes,
     pub(crate) pool: Arc<BlockingPool>,
+    /// Which page is made next.
+    pub(crate) admission: Arc<Admission>,
     pub(crate) compressor: Compressor,
     pub(crate) log: Option<AccessLog>,
     /// The most bytes of a body that is whole.
@@ -224,7 +227,7 @@ impl Service for RouteService {
     fn done(&self, request: &HttpRequest<'_>, status: u16, body_bytes: u64) {
         if let Some(log) = &self.shared.log {
             log.record(&LogLine {
-                peer: request.peer.ip(),
+                client: request.client().address(),
                 method: request.method.as_bytes(),
                 target: request.target.as_bytes(),
                 version: request.version.as_str(),
@@ -240,7 +243,7 @@ impl Service for RouteService {
         if let Some(log) = &self.shared.log {
             // What it asked for was not understood.
             log.record(&LogLine {
-                peer: peer.ip(),
+                client: peer.ip(),
                 method: b"",
                 target: b"",
                 version: "",

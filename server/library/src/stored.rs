@@ -2,12 +2,13 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::time::Duration;
 
 use base_clock::Boottime;
 use bytes::Bytes;
 use millpond_http::{OwnedRequest, Parts, Prepared, Reply, is_compressible};
 use millpond_pages::{
-    CacheStatus, JoinOutcome, ProgramFeed, SeenChanges, begin, join, need,
+    Arrival, CacheStatus, JoinOutcome, Priority, ProgramFeed, SeenChanges, Turn, client_of, need,
     repeat::{self, HitCheck},
     request_coding,
 };
@@ -75,12 +76,44 @@ impl PageRequest {
     /// Waits for the page, or makes it.
     pub(crate) async fn answer(self) -> millpond_http::Response {
         let pages = self.store.pages();
-        match join(pages, &self.key, need(pages), true, || ()).await {
-            JoinOutcome::Found(page) => self.respond(&page, CacheStatus::Hit),
-            JoinOutcome::Shared(page) => self.respond(&page, CacheStatus::Collapsed),
-            JoinOutcome::Lead(permit) => self.lead(Some(permit)).await,
-            JoinOutcome::Alone => self.lead(None).await,
-            JoinOutcome::Refused => self.busy(),
+        let mut arrival = self.arrival();
+        let admitted = self.shared.admission.arrive(&mut arrival);
+        if admitted.is_err() && !pages.has_flight(&self.key) {
+            return self.busy();
+        }
+        let asked = millpond_pages::Request {
+            store: pages,
+            admission: &self.shared.admission,
+            key: &self.key,
+            arrival,
+        };
+        let (permit, turn) = match asked.join(need(pages), true, || ()).await {
+            JoinOutcome::Found(page) => return self.respond(&page, CacheStatus::Hit),
+            JoinOutcome::Shared(page) => return self.respond(&page, CacheStatus::Collapsed),
+            JoinOutcome::Lead(mut permit) => match asked.begin(&mut permit).await {
+                Ok(turn) => (Some(permit), turn),
+                Err(_) => {
+                    permit.fail(Arc::new(StoredPage::Failed(Failure::busy())));
+                    return self.busy();
+                }
+            },
+            JoinOutcome::Alone => match self.shared.admission.turn(None, arrival).await {
+                Ok(turn) => (None, turn),
+                Err(_) => return self.busy(),
+            },
+            JoinOutcome::Refused => return self.busy(),
+        };
+        self.lead(permit, turn).await
+    }
+
+    fn arrival(&self) -> Arrival {
+        let client = self.request.as_request().client().address();
+        Arrival {
+            priority: Priority::Document,
+            client: client_of(client),
+            is_exempt: client.to_canonical().is_loopback(),
+            at: Boottime::now(),
+            cost: Duration::ZERO,
         }
     }
 
@@ -105,15 +138,14 @@ impl PageRequest {
 
     /// Makes the page on a thread, with a permit for all who wait. The thread stores it, so it is
     /// there for them even if this client goes away.
-    async fn lead(mut self, mut permit: Option<PagePermit>) -> millpond_http::Response {
-        if let Some(permit) = &mut permit {
-            begin(permit).await;
-        }
+    async fn lead(mut self, permit: Option<PagePermit>, turn: Turn) -> millpond_http::Response {
         let (sender, made) = slot();
         let store = self.store.clone();
         let job = std::mem::replace(&mut self.job, Box::new(|_| Response::empty(500)));
         let submitted = self.shared.pool.submit(Box::new(move || {
-            sender.send(make(&store, &job, permit));
+            let made = make(&store, &job, permit);
+            drop(turn);
+            sender.send(made);
         }));
         if submitted.is_err() {
             return self.busy();

@@ -105,7 +105,7 @@ impl<S: Service> Service for Logged<S> {
     fn done(&self, request: &Request<'_>, status: u16, body_bytes: u64) {
         self.service.done(request, status, body_bytes);
         self.log.record(&LogLine {
-            peer: request.peer.ip(),
+            client: request.client().address(),
             method: request.method.as_bytes(),
             target: without_secret(request).as_bytes(),
             version: request.version.as_str(),
@@ -120,7 +120,7 @@ impl<S: Service> Service for Logged<S> {
         self.service.refused(peer, status);
         // What it asked for was not understood.
         self.log.record(&LogLine {
-            peer: peer.ip(),
+            client: peer.ip(),
             method: b"",
             target: b"",
             version: "",

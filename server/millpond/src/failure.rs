@@ -21,7 +21,6 @@ pub(crate) enum CommandFailure {
     Problems(Vec<Problem>),
 }
 
-/// Result of a command.
 pub(crate) type CommandResult<T = ()> = Result<T, CommandFailure>;
 
 impl CommandFailure {

@@ -178,11 +178,12 @@ impl Https {
     }
 
     /// Redirects on `address` to https on the port of `secure`, and answers the challenges of
-    /// authorities.
+    /// authorities. Proxies and clients are limited as `of_site` says.
     pub(crate) fn redirect(
         &self,
         listeners: Vec<TcpListener>,
         secure: SocketAddr,
+        of_site: &Limits,
         events: &Sender<Event>,
     ) -> CommandResult<Workers> {
         let certificates = Arc::clone(&self.certificates);
@@ -193,6 +194,8 @@ impl Https {
         let limits = Limits {
             body: 0,
             connections: 1024,
+            client: of_site.client.clone(),
+            proxies: of_site.proxies.clone(),
             ..Limits::default()
         };
         let listeners = listeners.into_iter().map(Listener::from).collect();

@@ -4,7 +4,8 @@
 //! knows prepared responses and the store; it must not know how a value is made, nor what is in a
 //! key.
 //!
-//! - [`join`]: the flight of a key, and [`begin`], through which every leader goes;
+//! - [`Request::join`]: the flight of a key, and [`Request::begin`], through which every leader goes;
+//! - [`Admission`]: which leader is next, and which work is refused;
 //! - [`repeat`]: how long the connections may give a response again;
 //! - [`request_coding`]: codings that are made later; [`CacheStatus`]: what a response says of it;
 //! - [`stale`]: what is given while the database is away; [`Outage`]: how the owner learns of that;
@@ -12,6 +13,7 @@
 //!
 //! Who waits for the end of entries hears of it by [`millpond_store::Store::set_attendant`].
 
+pub mod admission;
 mod coding;
 mod feed;
 mod join;
@@ -20,9 +22,12 @@ pub mod repeat;
 mod stale;
 mod status;
 
+pub use admission::{
+    Admission, AdmissionStats, Arrival, Priority, Refused, Turn, Writing, client_of,
+};
 pub use coding::request_coding;
 pub use feed::{ChangeMark, DatabaseSink, Heard, ProgramFeed, SeenChanges};
-pub use join::{JoinOutcome, begin, join, need};
+pub use join::{JoinOutcome, Request, need};
 pub use outage::Outage;
 pub use stale::{StaleAnswer, stale};
 pub use status::{CacheStatus, Timing};

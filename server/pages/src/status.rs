@@ -62,7 +62,7 @@ impl CacheStatus {
 
     /// Why the request went forward and what became of the answer (RFC 9211, sections 2.2 and 2.5).
     const fn text(self) -> &'static str {
-        use FillOutcome::{Fenced, Outlived, Stored};
+        use FillOutcome::{Fenced, Outlived, Stored, Unproven};
         use MissReason::{Absent, Epoch, Expired, FeedOld, Invalidated};
         match self {
             Self::Hit => "Cache-Status: millpond; hit\r\n",
@@ -70,6 +70,9 @@ impl CacheStatus {
             Self::Made(_, Some(Fenced)) => "Cache-Status: millpond; fwd=miss; detail=fenced\r\n",
             Self::Made(_, Some(Outlived)) => {
                 "Cache-Status: millpond; fwd=miss; detail=new-epoch\r\n"
+            }
+            Self::Made(_, Some(Unproven)) => {
+                "Cache-Status: millpond; fwd=miss; detail=unproven\r\n"
             }
             Self::Made(Absent, Some(Stored)) => "Cache-Status: millpond; fwd=miss; stored\r\n",
             Self::Made(Absent, None) => "Cache-Status: millpond; fwd=miss\r\n",

@@ -405,6 +405,7 @@ impl Pages {
             bare,
             total,
             csv_reader: CsvReader::of(script.csv.is_some()),
+            is_uncrawled: script.uncrawled.is_some(),
             page_type,
             vary: vary.into(),
             needs: needs.into(),
@@ -513,7 +514,6 @@ fn rows_of_csv(source: SqlFile<'_>, shows: Shows) -> Option<Problem> {
     })
 }
 
-/// Each statement with its query.
 fn single_statements<'q>(prepared: &[Prepared<'q>]) -> Vec<(&'q NamedQuery, db::Query)> {
     let single = prepared.iter().flat_map(|(named, all)| {
         let queries = all.iter();

@@ -24,4 +24,5 @@ pub mod page;
 pub mod page_params;
 pub mod page_type;
 pub mod refusal;
+pub mod robots;
 pub mod template;

@@ -149,6 +149,8 @@ pub struct Page {
     pub total: Option<(usize, String)>,
     /// Program that reads the rows, if they are sent as CSV.
     pub csv_reader: CsvReader,
+    /// True if crawlers are asked to stay away.
+    pub is_uncrawled: bool,
     /// Type that the page is sent as.
     pub page_type: &'static PageType,
     /// Lower-case names of the request fields that are part of the key.
@@ -170,6 +172,11 @@ pub struct Page {
 }
 
 impl Page {
+    /// True if requests decide how many pages there are of this one.
+    pub fn has_many_keys(&self) -> bool {
+        !self.params.is_empty()
+    }
+
     /// True if a visitor without access may be redirected to the sign-in page: if the page has a
     /// template, leads elsewhere, or is a download.
     pub fn is_for_people(&self) -> bool {
@@ -480,6 +487,12 @@ impl Counters {
             .iter()
             .map(|slot| slot.hits.load(Ordering::Relaxed))
             .sum()
+    }
+
+    /// Returns how long a fill takes on average; none before the first.
+    pub fn mean_fill(&self) -> Duration {
+        let fills = self.kind.load(Ordering::Relaxed).max(1);
+        Duration::from_nanos(self.fill_nanos.load(Ordering::Relaxed) / fills)
     }
 
     pub fn filled(&self, total: Duration, database: Duration) {

@@ -1,15 +1,14 @@
 //! `millpond.toml`: the settings of a site, each checked at its position in the file.
 //!
-//! One table (`keys::KEYS`) has every setting with its kind, default, bounds and meaning. The
-//! parser, the hints of [`Problem`]s and the reference manual (`docs/reference/configuration.md`)
-//! use it. This module opens neither sockets nor databases.
+//! One table (`keys::KEYS`) has every setting with its kind, default and bounds. The parser and the
+//! hints of [`Problem`]s use it; a test compares the reference manual
+//! (`docs/reference/configuration.md`), which has the meaning of each, with it. This module opens neither sockets nor databases.
 
 mod data;
 mod database;
 mod files;
 mod hosts;
 mod keys;
-mod manual;
 mod read;
 mod require;
 mod rules;
@@ -21,6 +20,8 @@ mod uploads;
 mod value;
 mod warm;
 
+#[cfg(test)]
+mod manual;
 #[cfg(test)]
 mod rules_tests;
 #[cfg(test)]
@@ -93,6 +94,8 @@ pub struct Config {
     pub statics: StaticOptions,
     /// The address of the admin interface (`admin.listen`); `None` disables it.
     pub admin: Option<SocketAddr>,
+    /// How long a request may wait for its turn (`limits.deadline`).
+    pub deadline: Duration,
     /// The limits of a connection (`[limits]`).
     pub limits: Limits,
     /// The limits of uploads (`[limits]`).
@@ -153,6 +156,7 @@ impl Config {
             access_log: None,
             admin: None,
             statics: StaticOptions::default(),
+            deadline: Duration::ZERO,
             limits: Limits::default(),
             uploads: UploadLimits::default(),
             files: FileSettings::default(),
@@ -177,7 +181,7 @@ impl Config {
         let mut differences: Vec<_> = keys::KEYS
             .iter()
             .filter(|key| !key.is_live() && !value::is_same(key, self, other))
-            .map(keys::Key::path)
+            .map(|key| key.path.to_owned())
             .collect();
         if self.data != other.data {
             differences.push("data".to_owned());
@@ -193,9 +197,9 @@ impl Config {
         let defaults = Self::defaults(Path::new("/"));
         let keys = keys::KEYS
             .iter()
-            .filter(|key| read::SHARED.contains(&key.section));
+            .filter(|key| read::SHARED.contains(&key.parts().0));
         keys.filter(|key| !value::is_same(key, self, &defaults))
-            .map(keys::Key::path)
+            .map(|key| key.path.to_owned())
             .collect()
     }
 
@@ -203,13 +207,6 @@ impl Config {
     #[must_use]
     pub fn has_hosts(&self) -> bool {
         !self.hosts.is_empty()
-    }
-
-    /// The reference manual of the settings, in Markdown. A test keeps the copy in
-    /// `docs/reference/configuration.md` equal.
-    #[must_use]
-    pub fn manual() -> String {
-        manual::manual()
     }
 
     /// Parses a duration in the format of `max_staleness`: a whole number and one of `ms`, `s`,

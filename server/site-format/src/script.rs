@@ -92,29 +92,15 @@ pub struct Script {
     pub bytes: Option<BytesLine>,
     /// The moments at which the page ends by itself.
     pub until: Vec<UntilLine>,
+    /// The line that asks crawlers to stay away (`-- crawl: no`).
+    pub uncrawled: Option<usize>,
     /// The time zone of the site.
     pub zone: SiteZone,
 }
 
-const DIRECTIVES: &[&str] = &[
-    "name",
-    "param",
-    "order",
-    "language",
-    "file",
-    "delete-file",
-    "redirect",
-    "created",
-    "json",
-    "csv",
-    "bytes",
-    "invalid",
-    "message",
-    "max-age",
-    "depends",
-    "vary",
-    "until",
-];
+const DIRECTIVES: &str = "\
+    name param order language file delete-file redirect created json csv bytes invalid message \
+    max-age depends vary until crawl";
 
 impl Script {
     /// Reads the text of a `.sql` file of a site in this time zone.
@@ -300,6 +286,13 @@ impl Script {
                 let hint = "write -- csv: spreadsheet, or remove the line".to_owned();
                 return Err((message, Some(hint)));
             }
+            "crawl" if rest == "no" => self.uncrawled = Some(line),
+            "crawl" => {
+                let message = format!("`{rest}` says nothing of crawlers");
+                let hint =
+                    "write -- crawl: no, or remove the line: a page may be crawled".to_owned();
+                return Err((message, Some(hint)));
+            }
             "max-age" => {
                 let age = duration::parse(rest)
                     .map_err(|why| (why, Some("for example: -- max-age: 60s".to_owned())))?;
@@ -437,7 +430,7 @@ fn directive(line: &str) -> Option<(&str, &str)> {
         return Some((text, ""));
     }
     let (word, rest) = text.split_once(':')?;
-    let is_ours = DIRECTIVES.contains(&word) || WORDS.contains(&word);
+    let is_ours = DIRECTIVES.split(' ').any(|known| known == word) || WORDS.contains(&word);
     is_ours.then_some((word, rest.trim()))
 }
 

@@ -67,68 +67,17 @@ fn words(name: &str) -> Vec<String> {
 /// True if the name says whose password it is otherwise than of a visitor's account:
 /// `wifi_password` and `smtp_password` may be data of the site.
 pub fn is_of_something(name: &str) -> bool {
-    const OF_ACCOUNTS: [&str; 55] = [
-        "account",
-        "admin",
-        "again",
-        "agent",
-        "author",
-        "buyer",
-        "change",
-        "changed",
-        "child",
-        "client",
-        "confirm",
-        "confirmation",
-        "contact",
-        "current",
-        "customer",
-        "driver",
-        "editor",
-        "employee",
-        "first",
-        "friend",
-        "guest",
-        "initial",
-        "login",
-        "manager",
-        "member",
-        "moderator",
-        "my",
-        "new",
-        "next",
-        "old",
-        "operator",
-        "own",
-        "owner",
-        "parent",
-        "patient",
-        "person",
-        "plain",
-        "player",
-        "raw",
-        "register",
-        "repeat",
-        "repeated",
-        "reset",
-        "seller",
-        "signin",
-        "signup",
-        "staff",
-        "student",
-        "subscriber",
-        "teacher",
-        "temporary",
-        "user",
-        "vendor",
-        "visitor",
-        "worker",
-    ];
+    const OF_ACCOUNTS: &str = "\
+        account admin again agent author buyer change changed child client confirm confirmation \
+        contact current customer driver editor employee first friend guest initial login manager \
+        member moderator my new next old operator own owner parent patient person plain player \
+        raw register repeat repeated reset seller signin signup staff student subscriber teacher \
+        temporary user vendor visitor worker";
     let words = words(name);
     words.split_last().is_some_and(|(_, before)| {
         before
             .iter()
-            .any(|word| !OF_ACCOUNTS.contains(&&**word) && !is_password(word))
+            .any(|word| !OF_ACCOUNTS.split(' ').any(|known| known == word) && !is_password(word))
     })
 }
 

@@ -1,5 +1,6 @@
 //! A GET that found no hit: join the flight, or lead it (coherence.md, rules 1 to 5).
 
+pub(crate) mod arrival;
 pub(crate) mod cached;
 pub(crate) mod gather;
 pub(crate) mod own_write;
@@ -16,7 +17,9 @@ use base_clock::Boottime;
 use bytes::Bytes;
 use millpond_db::{DatabaseFeed, Position, Value};
 use millpond_http::{OwnedRequest, Prepared, Response};
-use millpond_pages::{CacheStatus, JoinOutcome, Timing, begin, join, need, stale};
+use millpond_pages::{
+    Arrival, CacheStatus, JoinOutcome, Priority, Refused, Timing, Turn, need, stale,
+};
 use millpond_store::{FillOutcome, MissReason, Need, Permit};
 
 use crate::{
@@ -49,6 +52,8 @@ pub(crate) struct Ask {
     pub(crate) values: Vec<Value>,
     pub(crate) key: Vec<u8>,
     pub(crate) visitor: Arc<Visitor>,
+    /// For admission.
+    pub(crate) arrival: Arrival,
     /// Why it failed, for the developer.
     pub(crate) report: OnceLock<Arc<Report>>,
 }
@@ -65,6 +70,9 @@ enum MadePage {
 
 /// Result of joining flights of the site.
 type FlightOutcome = JoinOutcome<Cached, DatabaseFeed>;
+
+/// A request for something of the site's store.
+type Asked<'a> = millpond_pages::Request<'a, Cached, DatabaseFeed>;
 
 /// Kind of the flights that a request joins.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -99,7 +107,7 @@ impl Ask {
             },
             JoinOutcome::Lead(permit) => self.lead(permit, why).await,
             JoinOutcome::Alone => self.answer_privately().await,
-            JoinOutcome::Refused => self.fail(&PageFailure::Busy),
+            JoinOutcome::Refused => self.fail(&PageFailure::BUSY),
         }
     }
 
@@ -128,6 +136,20 @@ impl Ask {
         Some(response)
     }
 
+    fn asked<'a>(&'a self, key: &'a [u8]) -> Asked<'a> {
+        Asked {
+            store: &self.core.store,
+            admission: &self.core.admission,
+            key,
+            arrival: self.arrival,
+        }
+    }
+
+    /// Waits for the turn of work that is for this request alone.
+    async fn turn(&self) -> Result<Turn, Refused> {
+        self.core.admission.turn(None, self.arrival).await
+    }
+
     /// Joins flights for `key` until one gives its value or is this request's to lead.
     async fn join_flights(&self, kind: FlightKind, key: &[u8], need: Need) -> FlightOutcome {
         let may_find = kind != FlightKind::FreshResults;
@@ -136,7 +158,7 @@ impl Ask {
                 self.page.counters.waits.fetch_add(1, Ordering::Relaxed);
             }
         };
-        join(&self.core.store, key, need, may_find, waits).await
+        self.asked(key).join(need, may_find, waits).await
     }
 
     /// Makes the page for all waiting requests, and answers the request that leads.
@@ -181,9 +203,16 @@ impl Ask {
         &self,
         mut permit: Permit<Cached, DatabaseFeed>,
     ) -> Result<(MadePage, Timing), PageFailure> {
+        if self.arrival.priority >= Priority::Stranger {
+            permit.unproven();
+        }
+        let begun = self.asked(&self.key).begin(&mut permit).await;
         let started = Boottime::now();
-        begin(&mut permit).await;
-        let mut gathered = match self.gather(Some(&permit)).await {
+        let gathered = match &begun {
+            Ok(_) => self.gather(Some(&permit)).await,
+            Err(refused) => Err(PageFailure::from(*refused)),
+        };
+        let mut gathered = match gathered {
             Ok(gathered) => gathered,
             Err(failure) => {
                 permit.fail(Arc::new(Cached::Failed(failure.clone())));
@@ -233,8 +262,13 @@ impl Ask {
 
     /// Without the store, for `--no-cache`.
     pub(crate) async fn answer_uncached(self) -> Response {
+        let turn = self.turn().await;
         let started = Boottime::now();
-        let gathered = match self.gather(None).await {
+        let gathered = match turn {
+            Ok(_) => self.gather(None).await,
+            Err(refused) => Err(refused.into()),
+        };
+        let gathered = match gathered {
             Ok(gathered) => gathered,
             Err(failure) => return self.respond(&Arc::new(Cached::Failed(failure)), Bytes::new()),
         };
@@ -260,7 +294,7 @@ impl Ask {
         if need == Need::Any
             && let Ok(hit) = self.core.store.get(&key, Boottime::now())
         {
-            return self.respond_bundle(hit.value(), status, Duration::ZERO);
+            return self.render_bundle(hit.value(), status).await;
         }
         let flown = self.join_flights(FlightKind::Results, &key, need).await;
         self.answer_flown(flown, status).await
@@ -284,12 +318,12 @@ impl Ask {
     async fn answer_flown(&self, flown: FlightOutcome, status: CacheStatus) -> Response {
         match flown {
             JoinOutcome::Found(value) | JoinOutcome::Shared(value) => {
-                self.respond_bundle(&value, status, Duration::ZERO)
+                self.render_bundle(&value, status).await
             }
             JoinOutcome::Lead(permit) => self.lead_results(permit, status).await,
             // No flight of results is for one visitor alone.
             JoinOutcome::Alone | JoinOutcome::Refused => {
-                self.respond(&Arc::new(Cached::Failed(PageFailure::Busy)), Bytes::new())
+                self.respond(&Arc::new(Cached::Failed(PageFailure::BUSY)), Bytes::new())
             }
         }
     }
@@ -310,9 +344,12 @@ impl Ask {
             .await;
         let (value, database) = match flown {
             JoinOutcome::Found(value) | JoinOutcome::Shared(value) => (value, Duration::ZERO),
-            JoinOutcome::Lead(permit) => self.make_results(permit).await,
+            JoinOutcome::Lead(permit) => {
+                let (value, database, _) = self.make_results(permit).await;
+                (value, database)
+            }
             JoinOutcome::Alone | JoinOutcome::Refused => {
-                (Arc::new(Cached::Failed(PageFailure::Busy)), Duration::ZERO)
+                (Arc::new(Cached::Failed(PageFailure::BUSY)), Duration::ZERO)
             }
         };
         match &*value {
@@ -327,23 +364,39 @@ impl Ask {
         permit: Permit<Cached, DatabaseFeed>,
         status: CacheStatus,
     ) -> Response {
-        let (value, database) = self.make_results(permit).await;
+        let (value, database, _turn) = self.make_results(permit).await;
         self.respond_bundle(&value, status, database)
+    }
+
+    /// Answers from results that are there, when it is the request's turn to be rendered.
+    async fn render_bundle(&self, value: &Arc<Cached>, status: CacheStatus) -> Response {
+        match self.turn().await {
+            Ok(_turn) => self.respond_bundle(value, status, Duration::ZERO),
+            Err(refused) => {
+                let failed = Cached::Failed(refused.into());
+                self.respond(&Arc::new(failed), Bytes::new())
+            }
+        }
     }
 
     /// Reads all results for all waiting requests: a bundle or a failure.
     async fn make_results(
         &self,
         mut permit: Permit<Cached, DatabaseFeed>,
-    ) -> (Arc<Cached>, Duration) {
+    ) -> (Arc<Cached>, Duration, Option<Turn>) {
+        let key = self.bundle_key();
+        let begun = self.asked(&key).begin(&mut permit).await;
         let started = Boottime::now();
-        begin(&mut permit).await;
-        let gathered = match self.gather(None).await {
+        let gathered = match &begun {
+            Ok(_) => self.gather(None).await,
+            Err(refused) => Err(PageFailure::from(*refused)),
+        };
+        let gathered = match gathered {
             Ok(gathered) => gathered,
             Err(failure) => {
                 let value = Arc::new(Cached::Failed(failure));
                 permit.fail(value.clone());
-                return (value, Duration::ZERO);
+                return (value, Duration::ZERO, None);
             }
         };
         let database = gathered.database;
@@ -355,7 +408,7 @@ impl Ask {
         } else {
             permit.complete(gathered.fill(value.clone(), Boottime::now().since(started)));
         }
-        (value, database)
+        (value, database, begun.ok())
     }
 
     fn respond_bundle(

@@ -261,7 +261,7 @@ fn deleted(applied: &[String], migrations: &Migrations) -> Vec<Problem> {
 fn report(dir: &Path, config: &Config, database: &Database) -> Result<CheckReport, Vec<Problem>> {
     let sources = DataSources::new(dir, config);
     let zone = config.formats.zone;
-    let mut files = data::found(&sources, database, zone);
+    let mut files = data::found(&sources, database, config);
     let read = report_pages(dir, config, database);
     // On SQLite the database is a copy.
     if !database.is_postgres() {

@@ -19,6 +19,7 @@ use base_clock::Boottime;
 use bytes::Bytes;
 use millpond_db::{Database, Error};
 use millpond_http::{Body, Compressor, Parts, Prepared, Request, Response};
+use millpond_pages::Admission;
 
 use crate::{
     answer::cached::{Cached, PageFailure, SiteStore},
@@ -44,6 +45,7 @@ pub(crate) struct Core {
     pub(crate) dir: PathBuf,
     pub(crate) database: Database,
     pub(crate) store: Arc<SiteStore>,
+    pub(crate) admission: Arc<Admission>,
     pub(crate) compressor: Compressor,
     pub(crate) passwords: Passwords,
     pub(crate) attempts: Attempts,
@@ -82,6 +84,8 @@ pub(crate) struct Generation {
     pub(crate) sessions: Arc<Sessions>,
     pub(crate) not_found: Arc<Prepared>,
     pub(crate) error: Arc<Prepared>,
+    /// `/robots.txt`, where the site has none and asks crawlers to stay away from pages.
+    pub(crate) robots: Option<Arc<Prepared>>,
     /// Other error pages of the site's own.
     pub(crate) errors: PreparedErrors,
     /// True if the developer is told why a response is what it is.
@@ -167,7 +171,7 @@ impl Core {
                 return PageFailure::Away;
             }
             Error::Overloaded => (
-                PageFailure::Busy,
+                PageFailure::BUSY,
                 "the queue for the database is full (database.queue)".to_owned(),
             ),
             Error::Timeout { .. } => (
@@ -177,7 +181,7 @@ impl Core {
                     show_time(self.statement_timeout)
                 ),
             ),
-            Error::Locked { .. } => (PageFailure::Busy, error.to_string()),
+            Error::Locked { .. } => (PageFailure::BUSY, error.to_string()),
             Error::Sql { message, .. } if place.is_some() => {
                 (PageFailure::Internal, message.clone())
             }

@@ -26,6 +26,7 @@ mod form;
 #[cfg(test)]
 mod fuzz;
 mod hosts;
+mod inotify;
 mod log;
 mod opening;
 mod service;

@@ -13,7 +13,7 @@ use arc_swap::{ArcSwap, Cache};
 use bytes::Bytes;
 use millpond_db::{DatabaseFeed, Position};
 use millpond_http::{BodyHandling, Prepared, Reply, Request, Response, Service, Validity, path};
-use millpond_pages::{CacheStatus, repeat, request_coding};
+use millpond_pages::{Arrival, CacheStatus, client_of, repeat, request_coding};
 use millpond_store::Hit;
 
 use crate::{
@@ -41,6 +41,7 @@ use millpond_site_format::{
 
 pub(crate) mod addresses;
 pub(crate) mod admission;
+mod admitted;
 mod by_rules;
 mod context;
 mod forms;
@@ -128,13 +129,17 @@ impl SiteService {
             Ok(hit) => return self.give(at, page, key, session, &hit),
             Err(why) => why,
         };
+        let arrival = match self.admit(at, page, key, &why) {
+            Ok(arrival) => arrival,
+            Err(refused) => return refused.into(),
+        };
         match given.values(&page.params) {
             Ok(mut values) => {
                 values.extend(page.needs.values(session.map(Session::claims)));
                 let sessions = &generation.sessions;
                 let of = (&**page, &*values);
                 let visitor = Visitor::new(owned(request), path.to_owned(), of, sessions, session);
-                self.ask(generation, page, values, key, visitor, why)
+                self.ask(generation, page, values, key, visitor, (arrival, why))
             }
             Err(bad) => self.not_taken(at, page, found, &bad).into(),
         }
@@ -151,6 +156,8 @@ impl SiteService {
     ) -> Reply {
         let (generation, request) = (at.generation, at.request);
         page.counters.hit(self.worker);
+        let client = client_of(request.client().address());
+        self.core.admission.visitors().note(client);
         let mut validity = None;
         if let Cached::Page(prepared) = &**hit {
             if let Some(coding) = prepared.wanted(request) {
@@ -260,7 +267,7 @@ impl SiteService {
         values: Vec<millpond_db::Value>,
         key: &[u8],
         visitor: Arc<Visitor>,
-        why: MissOrBypass,
+        (arrival, why): (Arrival, MissOrBypass),
     ) -> Reply {
         let ask = Ask {
             core: self.core.clone(),
@@ -269,6 +276,7 @@ impl SiteService {
             values,
             key: key.to_vec(),
             visitor,
+            arrival,
             report: OnceLock::new(),
         };
         Reply::later(async move {
@@ -295,6 +303,11 @@ impl SiteService {
             uploaded_files::respond(&self.core.uploads, generation, request, path)
         {
             return response.into();
+        }
+        if let Some(robots) = generation.robots.as_ref().filter(|_| path == "/robots.txt")
+            && matches!(request.method, "GET" | "HEAD")
+        {
+            return robots.respond(request, Bytes::new()).into();
         }
         match generation.moved_to(path) {
             Some(to) => {

@@ -1,11 +1,13 @@
 //! A running site: opened, read again when its folder changes, stopped.
 
 use std::{
+    num::NonZero,
     path::Path,
     sync::{
         Arc,
         atomic::{AtomicBool, AtomicU64, Ordering},
     },
+    thread,
     time::Duration,
 };
 
@@ -13,6 +15,7 @@ use arc_swap::ArcSwap;
 use base_clock::Boottime;
 use millpond_db::Database;
 use millpond_http::Compressor;
+use millpond_pages::{Admission, AdmissionStats};
 use millpond_store::{Sink, Stats, Store};
 use parking_lot::Mutex;
 
@@ -101,6 +104,8 @@ pub struct SiteStats {
     pub database_time: Duration,
     /// The store's own counters.
     pub store: Stats,
+    /// What waited for its turn, and what was refused.
+    pub admission: AdmissionStats,
     /// The pages that have been asked for since the folder was last read.
     pub routes: Vec<RouteStats>,
 }
@@ -332,6 +337,7 @@ impl Site {
     pub fn stats(&self) -> SiteStats {
         let mut stats = SiteStats {
             store: self.core.store.stats(),
+            admission: self.core.admission.stats(),
             ahead_time: self
                 .ahead
                 .lock()
@@ -440,8 +446,18 @@ fn core_of(
     };
     let uploads = Uploads::new(dir, limits, log.clone());
     report_unreadable_files(&log, &generation, None);
+    // As many again as read wait at the database, so that it never waits for them; and each worker
+    // renders one.
+    let readers = options.readers.unwrap_or(config.pool);
+    let cores = || thread::available_parallelism().map_or(1, NonZero::get);
+    let workers = match options.workers {
+        0 => cores(),
+        workers => workers,
+    };
+    let slots = 2 * readers + workers;
     Ok(Arc::new(Core {
         dir: dir.to_owned(),
+        admission: Admission::new(slots, config.deadline),
         database,
         store,
         compressor: Compressor::start(),

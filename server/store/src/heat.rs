@@ -151,8 +151,10 @@ impl Heat {
     }
 }
 
-#[cfg(all(test, not(shuttle)))]
+#[cfg(test)]
 mod tests {
+    #![cfg(not(shuttle))]
+
     use super::*;
 
     fn visited(times: usize) -> Heat {

@@ -54,6 +54,8 @@ pub(crate) struct Provenance {
     pub(crate) is_ahead: bool,
     /// True if the value can be made again from its key alone.
     pub(crate) is_renewable: bool,
+    /// True if it may never be asked for again.
+    pub(crate) is_unproven: bool,
 }
 
 /// Entries that left the store; dropped after the lock is released.
@@ -75,12 +77,17 @@ const OUTLIER: f32 = 16.0;
 /// The bytes that an entry with these tags takes beside its key and its value.
 ///
 /// Without tags it is 256: 128 of the entry's fields (when a position takes 8) and 128 of
-/// references. An allocator counts as much once the store is full (`tests/it/memory.rs`; `lab-bench
-/// overhead`). Before that, without ghosts, it is a quarter less. Three narrow tags that no other
-/// entry has make it 640; one broad tag that all entries have makes it 288.
+/// references. An allocator counts as much once the store is full (`tests/it/memory.rs`). Before
+/// that, without ghosts, it is a quarter less. Three narrow tags that no other entry has make it
+/// 640; one broad tag that all entries have makes it 288.
 fn overhead<V: Value, F: Feed>(tags: &[Tag]) -> usize {
     let broad = tags.iter().filter(|tag| tag.is_broad()).count();
     size_of::<StoredEntry<V, F>>() + REFERENCES + broad * BROAD + (tags.len() - broad) * NARROW
+}
+
+/// The bytes of an entry.
+fn weight<V: Value, F: Feed>(value: &V, key: usize, tags: &[Tag]) -> usize {
+    value.weight().saturating_add(key + overhead::<V, F>(tags))
 }
 
 impl<V: Value, F: Feed> Ledger<V, F> {
@@ -155,6 +162,13 @@ impl<V: Value, F: Feed> Ledger<V, F> {
         }
     }
 
+    /// Returns whether an unproven fill has a place: there is room, or its key was asked for before,
+    /// which is forgotten then. If not, the key is remembered.
+    pub(crate) fn has_room_for(&mut self, hash: u64, fill: &Fill<V, F>, key: usize) -> bool {
+        let weight = weight::<V, F>(&fill.value, key, &fill.tags);
+        self.policies[fill.class as usize].admits_unproven(hash, weight)
+    }
+
     /// Stores a fill that the fence let through. Its tags are sorted, without duplicates.
     pub(crate) fn insert(
         &mut self,
@@ -166,10 +180,7 @@ impl<V: Value, F: Feed> Ledger<V, F> {
         leaving: &mut Leaving<V, F>,
     ) {
         let tags = fill.tags;
-        let weight = fill
-            .value
-            .weight()
-            .saturating_add(key.len() + overhead::<V, F>(&tags));
+        let weight = weight::<V, F>(&fill.value, key.len(), &tags);
         let checks = self.tags.checks(&tags);
         let entry = Arc::new(StoredEntry {
             hash: index.hash(key),
@@ -264,8 +275,10 @@ impl<V: Value, F: Feed> Ledger<V, F> {
     }
 }
 
-#[cfg(all(test, not(shuttle)))]
+#[cfg(test)]
 mod tests {
+    #![cfg(not(shuttle))]
+
     use std::time::Duration;
 
     use super::{Feed, Ledger, Value};

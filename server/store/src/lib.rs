@@ -71,7 +71,7 @@ mod hit;
 mod index;
 mod ledger;
 mod log;
-#[cfg(all(test, shuttle))]
+#[cfg(test)]
 mod model_checked;
 mod permit;
 mod policy;

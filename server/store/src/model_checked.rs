@@ -4,6 +4,8 @@
 //! Built only with `--cfg shuttle`, which replaces the primitives of [`sync`](crate::sync). `cargo
 //! xtask soak` runs more schedules.
 
+#![cfg(shuttle)]
+
 mod ahead;
 
 use std::time::Duration;

@@ -41,6 +41,8 @@ pub enum FillOutcome {
     Fenced,
     /// The epoch in which the fill began is over.
     Outlived,
+    /// Only a [stranger](Permit::unproven) has asked, and there is no room. All who wait got it.
+    Unproven,
 }
 
 struct FillStart {
@@ -90,6 +92,24 @@ impl<V: Value, F: Feed> Permit<V, F> {
         self.provenance.is_renewable = true;
     }
 
+    /// Declares that a request asks for the value which may be the only one ever: a crawler's. If
+    /// the store is full, the value is then kept only when it is asked for again, so that it takes
+    /// no other value's place.
+    pub fn unproven(&mut self) {
+        self.provenance.is_unproven = true;
+    }
+
+    /// Waits until the previous flight for the key is over, if there is one.
+    pub async fn previous_landed(&mut self) {
+        // `before` is cleared only once the previous flight is over. If it were cleared before the
+        // wait, a second call would begin while the previous flight runs, and a request that needs
+        // a flight that has not begun would join this one.
+        if let Some(before) = &self.before {
+            PreviousFlight::after(before).await;
+        }
+        self.before = None;
+    }
+
     /// Waits for the previous flight, if there is one, and begins. Call it before the first
     /// snapshot is asked for. It notes the epoch; from here on the log keeps every change until
     /// this fill is over. A call that was cancelled while it waited may be repeated; once the
@@ -98,13 +118,7 @@ impl<V: Value, F: Feed> Permit<V, F> {
         if self.begun.is_some() {
             return;
         }
-        // `before` is cleared only once the previous flight is over. If it were cleared before the
-        // wait, a second call would begin while the previous flight runs, and a request that needs
-        // a flight that has not begun would join this one.
-        if let Some(before) = &self.before {
-            PreviousFlight::after(before).await;
-        }
-        self.before = None;
+        self.previous_landed().await;
         let mut ledger = self.store.lock();
         let number = ledger.log.begin();
         let epoch = self.store.present.epoch.load(Ordering::Relaxed);
@@ -128,7 +142,11 @@ impl<V: Value, F: Feed> Permit<V, F> {
         sort(&mut fill.tags);
         let mut leaving = Leaving::new();
         let mut ledger = self.store.lock();
-        self.insert(&mut ledger, key, fill, Provenance::default(), &mut leaving)
+        let provenance = Provenance {
+            is_unproven: self.provenance.is_unproven,
+            ..Provenance::default()
+        };
+        self.insert(&mut ledger, key, fill, provenance, &mut leaving)
     }
 
     /// Stores the value if the fence allows it, and gives it to the waiting requests that may have
@@ -152,17 +170,18 @@ impl<V: Value, F: Feed> Permit<V, F> {
         let provenance = Provenance {
             // A request that joined has asked for the value.
             is_ahead: self.provenance.is_ahead && !self.flight.is_joined(),
+            is_unproven: self.provenance.is_unproven && !self.flight.is_joined(),
             ..self.provenance
         };
         let outcome = self.insert(&mut ledger, &key, fill, provenance, &mut leaving);
         self.retire(&mut ledger);
         drop(ledger);
         match outcome {
-            FillOutcome::Stored if !is_over => self.flight.land_for_all(value),
-            // A request from after its end may not have it.
-            FillOutcome::Stored | FillOutcome::Fenced | FillOutcome::Outlived => {
-                self.flight.land_for_early_joiners(value)
+            FillOutcome::Stored | FillOutcome::Unproven if !is_over => {
+                self.flight.land_for_all(value)
             }
+            // A request from after its end may not have it.
+            _ => self.flight.land_for_early_joiners(value),
         }
         // `leaving` is dropped here, outside the lock: freeing megabytes takes time.
         outcome
@@ -206,6 +225,10 @@ impl<V: Value, F: Feed> Permit<V, F> {
             return FillOutcome::Fenced;
         }
         let (index, present) = (&self.store.index, &self.store.present);
+        if provenance.is_unproven && !ledger.has_room_for(index.hash(key), &fill, key.len()) {
+            ledger.stats.unproven += 1;
+            return FillOutcome::Unproven;
+        }
         ledger.insert(index, present, key, fill, provenance, leaving);
         FillOutcome::Stored
     }

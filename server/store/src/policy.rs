@@ -147,6 +147,17 @@ impl<R: Clone + Resident> Policy<R> {
         exists.then(|| self.seats[seat].resident.as_ref()).flatten()
     }
 
+    /// Returns whether a newcomer that may never be visited has a place: beside all residents, or
+    /// because its key is remembered. Forgets the key in this case, so that the newcomer has to
+    /// earn its place in main, and remembers it in the other.
+    pub(crate) fn admits_unproven(&mut self, hash: u64, weight: usize) -> bool {
+        if self.used.saturating_add(weight) <= self.budget || self.ghosts.forget(hash) {
+            return true;
+        }
+        self.ghosts.remember(hash, seat_weight(weight));
+        false
+    }
+
     /// Adds `resident`. Call [`evict`](Self::evict) next, which may refuse the resident.
     pub(crate) fn insert(&mut self, resident: R) -> Handle {
         self.queue_newcomer();

@@ -22,6 +22,8 @@ pub struct Stats {
     pub stored: u64,
     /// Fills that were not stored because of a change that was not visible to them.
     pub fenced: u64,
+    /// Fills not stored, because only a stranger had asked and there was no room.
+    pub unproven: u64,
     /// Fills that ended in a later epoch than they had begun in.
     pub outlived: u64,
     /// Entries that were evicted.

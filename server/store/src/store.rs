@@ -137,6 +137,12 @@ impl<V: Value, F: Feed> Store<V, F> {
         self.present.is_heard(now)
     }
 
+    /// Returns whether a value is being made for `key`, so that a request for it need only wait.
+    #[must_use]
+    pub fn has_flight(&self, key: &[u8]) -> bool {
+        self.lock().flights.contains_key(key)
+    }
+
     /// Joins the flight for `key`, or starts one.
     pub fn join(self: &Arc<Self>, key: &[u8], need: Need) -> Joined<V, F> {
         let mut ledger = self.lock();

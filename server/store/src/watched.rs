@@ -69,8 +69,10 @@ impl Watched {
     }
 }
 
-#[cfg(all(test, not(shuttle)))]
+#[cfg(test)]
 mod tests {
+    #![cfg(not(shuttle))]
+
     use super::*;
 
     #[test]

@@ -1,4 +1,4 @@
-//! Values in source text: numbers, shifts, products and spans of time.
+//! Values in source text: numbers, shifts, products and spans of time; how the page writes them.
 
 /// A number in the unit in which it is stored; a span of time in milliseconds.
 ///
@@ -35,9 +35,62 @@ fn evaluate(expression: &str) -> Option<u64> {
     expression.replace('_', "").parse().ok()
 }
 
+/// How a value is written.
+#[derive(Clone, Copy)]
+pub(super) enum Unit {
+    Bytes,
+    Count,
+    /// The source has a `Duration`.
+    Time,
+}
+
+impl Unit {
+    pub(super) fn named(name: &str) -> Option<Self> {
+        Some(match name {
+            "bytes" => Self::Bytes,
+            "count" => Self::Count,
+            "time" => Self::Time,
+            _ => return None,
+        })
+    }
+
+    pub(super) fn show(self, value: u64) -> String {
+        match self {
+            Self::Bytes => bytes(value),
+            Self::Count => grouped(value),
+            Self::Time if value.is_multiple_of(1000) => format!("{} s", grouped(value / 1000)),
+            Self::Time => format!("{} ms", grouped(value)),
+        }
+    }
+}
+
+/// In the largest unit that leaves a whole number.
+fn bytes(value: u64) -> String {
+    let units = [(1 << 30, "GiB"), (1 << 20, "MiB"), (1 << 10, "KiB")];
+    for (size, unit) in units {
+        if value >= size && value.is_multiple_of(size) {
+            return format!("{} {unit}", grouped(value / size));
+        }
+    }
+    format!("{} bytes", grouped(value))
+}
+
+/// With a comma between thousands.
+fn grouped(value: u64) -> String {
+    let digits = value.to_string();
+    let mut text = String::new();
+    for (at, digit) in digits.chars().enumerate() {
+        if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
 #[cfg(test)]
 mod tests {
-    use super::read;
+    use super::{Unit, read};
 
     #[test]
     fn constants_and_fields_are_read() {
@@ -53,5 +106,19 @@ mod tests {
         assert_eq!(read(source, "const ADDRESS", "burst"), Some(48));
         assert_eq!(read(source, "const", "OTHER"), None);
         assert_eq!(read("const MOST: usize = OTHER;", "const", "MOST"), None);
+    }
+
+    #[test]
+    fn values_are_written_in_their_units() {
+        for (unit, value, text) in [
+            (Unit::Bytes, 64 << 10, "64 KiB"),
+            (Unit::Bytes, 3_800, "3,800 bytes"),
+            (Unit::Count, 262_144, "262,144"),
+            (Unit::Count, 999, "999"),
+            (Unit::Time, 60_000, "60 s"),
+            (Unit::Time, 1_500, "1,500 ms"),
+        ] {
+            assert_eq!(unit.show(value), text);
+        }
     }
 }

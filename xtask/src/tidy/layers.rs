@@ -14,8 +14,8 @@ const MOST_IN_CIRCLE: usize = 3;
 #[rustfmt::skip]
 const LAYERS: [(&str, &[&str]); 6] = [
     ("server/http", &[
-        "date event limits listen mapped_file path prefetch status syntax transport validity",
-        "body_source body_file budget progress request worker_group",
+        "client date event limits listen mapped_file path prefetch proxy_header status syntax transport validity",
+        "body_source body_file budget client_counts peer progress request worker_group",
         "response streamed accept",
         "h1 request_budgets",
         "h2 prepared",
@@ -76,10 +76,10 @@ const LAYERS: [(&str, &[&str]); 6] = [
         "page refusal error_pages",
         "template",
         "compile",
-        "lint",
+        "lint robots",
     ]),
     ("server/site", &[
-        "log site_options",
+        "inotify log site_options",
         "statics",
         "session",
         "form uploads",

@@ -2,50 +2,44 @@
 
 use std::fmt;
 
-/// Why there is no probe of a PostgreSQL server.
+/// Why there is no probe of a PostgreSQL server; a sentence.
 #[derive(Debug)]
-pub enum PgError {
+pub struct PgError(String);
+
+impl PgError {
     /// The URL is not one of PostgreSQL.
-    Url(String),
+    pub(super) fn url(why: impl fmt::Display) -> Self {
+        Self(format!(
+            "the address of the PostgreSQL server is not understood: {why}; it is written as \
+             postgres://user@host:5432/database"
+        ))
+    }
+
     /// The server was not reached, or refused the connection.
-    Connect(String),
-    /// The server is older than version 13.
-    Version(String),
-    /// The thread of the probe could not be started.
-    Thread(std::io::Error),
+    pub(super) fn connect(why: impl fmt::Display) -> Self {
+        Self(format!("cannot watch PostgreSQL: {why}"))
+    }
+
+    pub(super) fn version(version: &str) -> Self {
+        Self(format!(
+            "cannot watch PostgreSQL {version}: version 13 or later is needed"
+        ))
+    }
+
+    pub(super) fn thread(source: impl fmt::Display) -> Self {
+        Self(format!(
+            "cannot start the thread that watches PostgreSQL: {source}"
+        ))
+    }
 }
 
 impl fmt::Display for PgError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Url(why) => write!(
-                out,
-                "the address of the PostgreSQL server is not understood: {why}; it is written as \
-                 postgres://user@host:5432/database"
-            ),
-            Self::Connect(why) => write!(out, "cannot watch PostgreSQL: {why}"),
-            Self::Version(version) => write!(
-                out,
-                "cannot watch PostgreSQL {version}: version 13 or later is needed"
-            ),
-            Self::Thread(source) => {
-                write!(
-                    out,
-                    "cannot start the thread that watches PostgreSQL: {source}"
-                )
-            }
-        }
+        out.write_str(&self.0)
     }
 }
 
-impl std::error::Error for PgError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Thread(source) => Some(source),
-            _ => None,
-        }
-    }
-}
+impl std::error::Error for PgError {}
 
 /// The text of the driver's error: its own text is often only "db error", the server's text is its
 /// source.

@@ -133,7 +133,6 @@ pub(super) fn parts(version: u32, unavailable: &mut BTreeMap<String, String>) ->
     parts
 }
 
-/// The parts as one query.
 pub(super) fn together(parts: &[SampleQuery]) -> String {
     let statements: Vec<&str> = parts.iter().map(|part| part.sql).collect();
     statements.join(";\n")

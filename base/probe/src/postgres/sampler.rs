@@ -42,11 +42,11 @@ impl PgProber {
         let thread = thread::Builder::new()
             .name("probe-postgres".to_owned())
             .spawn(move || watch(&config, stopped, &sender))
-            .map_err(PgError::Thread)?;
+            .map_err(PgError::thread)?;
         match connected.recv() {
             Ok(Ok(())) => Ok(Self { stop, thread }),
             Ok(Err(error)) => Err(error),
-            Err(_) => Err(PgError::Connect("the probe ended at once".to_owned())),
+            Err(_) => Err(PgError::connect("the probe ended at once")),
         }
     }
 
@@ -66,17 +66,17 @@ impl PgProber {
 fn config(url: &str) -> Result<Config, PgError> {
     let bad = |error: &dyn std::error::Error| {
         let cause = error.source().map(|source| format!(": {source}"));
-        PgError::Url(format!("{error}{}", cause.unwrap_or_default()))
+        PgError::url(format!("{error}{}", cause.unwrap_or_default()))
     };
     let mut config: Config = url
         .parse()
         .map_err(|error: tokio_postgres::Error| bad(&error))?;
     if config.get_hosts().is_empty() && config.get_hostaddrs().is_empty() {
-        return Err(PgError::Url("it names no host".to_owned()));
+        return Err(PgError::url("it names no host"));
     }
     if config.get_ssl_mode() == tokio_postgres::config::SslMode::Require {
-        return Err(PgError::Url(
-            "sslmode=require asks for an encrypted connection, which the probe has not".to_owned(),
+        return Err(PgError::url(
+            "sslmode=require asks for an encrypted connection, which the probe has not",
         ));
     }
     if config.get_password().is_none()
@@ -102,7 +102,7 @@ fn watch(
     let runtime = match runtime {
         Ok(runtime) => runtime,
         Err(error) => {
-            let _ = connected.send(Err(PgError::Thread(error)));
+            let _ = connected.send(Err(PgError::thread(error)));
             return PgProbe::default();
         }
     };

@@ -43,11 +43,11 @@ impl PgSession {
         config: &Config,
         unavailable: &mut BTreeMap<String, String>,
     ) -> Result<Self, PgError> {
-        let failed = |error: tokio_postgres::Error| PgError::Connect(words(&error));
+        let failed = |error: tokio_postgres::Error| PgError::connect(words(&error));
         let opening = timeout(ANSWER * 2, config.connect(NoTls));
         let (client, connection) = opening
             .await
-            .map_err(|_| PgError::Connect(format!("no answer within {:?}", ANSWER * 2)))?
+            .map_err(|_| PgError::connect(format!("no answer within {:?}", ANSWER * 2)))?
             .map_err(failed)?;
         // It ends with the client, and its error is the client's next one.
         tokio::spawn(connection);
@@ -61,13 +61,13 @@ impl PgSession {
         let setup = timeout(ANSWER, session.set_up(unavailable));
         match setup.await {
             Ok(outcome) => outcome?,
-            Err(_) => return Err(PgError::Connect(format!("no answer within {ANSWER:?}"))),
+            Err(_) => return Err(PgError::connect(format!("no answer within {ANSWER:?}"))),
         }
         Ok(session)
     }
 
     async fn set_up(&mut self, unavailable: &mut BTreeMap<String, String>) -> Result<(), PgError> {
-        let failed = |error: tokio_postgres::Error| PgError::Connect(words(&error));
+        let failed = |error: tokio_postgres::Error| PgError::connect(words(&error));
         let settings = format!(
             "set statement_timeout = {STATEMENT_MS}; set default_transaction_read_only = on"
         );
@@ -76,7 +76,7 @@ impl PgSession {
         let version = row.get::<_, i32>("version").cast_unsigned();
         let name: String = row.get("name");
         if version < OLDEST {
-            return Err(PgError::Version(name));
+            return Err(PgError::version(&name));
         }
         self.server = PgServer {
             version: name,
@@ -112,7 +112,7 @@ impl PgSession {
                 Err(error) if error.as_db_error().is_some() => {
                     unavailable.insert(part.name.to_owned(), words(&error));
                 }
-                Err(error) => return Err(PgError::Connect(words(&error))),
+                Err(error) => return Err(PgError::connect(words(&error))),
             }
         }
         self.query = together(&self.parts);

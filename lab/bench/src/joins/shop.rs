@@ -1,22 +1,13 @@
 //! A site with joins, on SQLite or on a PostgreSQL of its own.
 
-use std::{
-    fs,
-    net::SocketAddr,
-    path::{Path, PathBuf},
-    time::Duration,
-};
+use std::{fs, net::SocketAddr, path::Path, time::Duration};
 
 use lab_pgtest::{Options, Postgres};
-use lab_testkit::Client;
+use lab_testkit::{Client, Server};
 use rusqlite::Connection;
 use tempfile::TempDir;
 
-use crate::{
-    Result, cpu,
-    files::write,
-    server::{self, BenchServer},
-};
+use crate::{Result, cpu, files::write, server};
 
 /// Kind of database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -41,7 +32,7 @@ pub(super) type Pages<'a> = &'a [(&'a str, &'a str)];
 
 /// A site that is served. All that it needs ends with the value.
 pub(super) struct Shop {
-    pub(super) server: BenchServer,
+    pub(super) server: Server,
     pub(super) address: SocketAddr,
     pub(super) postgres: Option<Postgres>,
     _folder: TempDir,
@@ -90,20 +81,10 @@ impl Shop {
             &format!("[database]\n{settings}\n[cache]\nmax_staleness = \"1s\"\n"),
         )?;
         for (name, text) in pages {
-            let file: PathBuf = folder.path().join("pages").join(name);
-            file.parent()
-                .map_or(Ok(()), fs::create_dir_all)
-                .map_err(|error| format!("{}: {error}", file.display()))?;
-            write(&file, text)?;
+            write(&folder.path().join("pages").join(name), text)?;
         }
-        let server = server::millpond(millpond, folder.path(), "/")?;
-        let address = server
-            .url
-            .trim_start_matches("http://")
-            .trim_end_matches('/');
-        let address = address
-            .parse()
-            .map_err(|_| format!("{address} is no address"))?;
+        let server = server::millpond(millpond, folder.path())?;
+        let address = server.address();
         Ok(Self {
             server,
             address,

@@ -161,7 +161,7 @@ fn warm(site: &Site, groups: i32, page: &(dyn Fn(i32) -> String + Sync)) -> Resu
         let warmers: Vec<_> = (0..WARMERS)
             .map(|first| {
                 scope.spawn(move || {
-                    let mut client = PageClient::connect(&site.server.url)?;
+                    let mut client = PageClient::connect(site.server.address())?;
                     for group in (first..groups).step_by(WARMERS as usize) {
                         client.get(&page(group))?;
                     }
@@ -186,7 +186,7 @@ fn shown(site: &Site, writer: &mut postgres::Client) -> Result<()> {
         )
         .map_err(|error| to_message(&error))?;
     let version: i64 = row.get(0);
-    let mut client = PageClient::connect(&site.server.url)?;
+    let mut client = PageClient::connect(site.server.address())?;
     for _ in 0..10_000 {
         let body = client.get("/note/1")?;
         if body

@@ -1,15 +1,11 @@
 //! A private PostgreSQL with two tables, and a site on it.
 
-use std::{fs, path::PathBuf};
-
 use lab_pgtest::{Options, Postgres};
+use lab_testkit::Server;
 use postgres::{Client, NoTls};
 use tempfile::TempDir;
 
-use crate::{
-    Result,
-    server::{self, BenchServer},
-};
+use crate::{Result, files::write, server};
 
 /// The rows of `note` in each group.
 pub(super) const IN_GROUP: i32 = 2;
@@ -19,7 +15,7 @@ pub(super) const PARTS: usize = 5;
 
 /// A database, a site on it, and the server of that site. All end with this value.
 pub(super) struct Site {
-    pub(super) server: BenchServer,
+    pub(super) server: Server,
     postgres: Postgres,
     url: String,
     _folder: TempDir,
@@ -96,24 +92,18 @@ impl Site {
             ))
             .map_err(|error| to_message(&error))?;
         let folder = tempfile::tempdir().map_err(|error| error.to_string())?;
-        let write = |name: &str, text: &str| {
-            let path: PathBuf = folder.path().join(name);
-            path.parent()
-                .map_or(Ok(()), fs::create_dir_all)
-                .and_then(|()| fs::write(&path, text))
-                .map_err(|error| format!("{}: {error}", path.display()))
-        };
         write(
-            "millpond.toml",
+            &folder.path().join("millpond.toml"),
             &format!("[database]\nurl = \"{url}\"\n{MILLPOND}"),
         )?;
+        let pages = folder.path().join("pages");
         for (name, text) in PAGES {
-            write(&format!("pages/{name}"), text)?;
+            write(&pages.join(name), text)?;
         }
         if !joined.is_empty() {
-            write("pages/joined/[id].sql", joined)?;
+            write(&pages.join("joined/[id].sql"), joined)?;
         }
-        let server = server::millpond(millpond, folder.path(), "/elsewhere")?;
+        let server = server::millpond(millpond, folder.path())?;
         Ok(Self {
             server,
             postgres,

@@ -44,7 +44,8 @@ pub(crate) fn run(mut arguments: Arguments) -> Result<bool> {
 
     cpu::pin(CLIENT_CORE)?;
     let site = Site::start(&millpond, CACHED, "default")?;
-    let mut reader = PageClient::connect(&site.server.url)?;
+    let page = format!("{}/elsewhere", site.server.url());
+    let mut reader = PageClient::connect(site.server.address())?;
     for id in 0..CACHED {
         reader.get(&format!("/note/{id}"))?;
     }
@@ -55,7 +56,7 @@ pub(crate) fn run(mut arguments: Arguments) -> Result<bool> {
         thread::scope(|scope| {
             let writing = writer.map(|writer| scope.spawn(|| writer.write(&over, &done)));
             let before = cpu::run_time(site.server.pid())?;
-            let requests = load(&millpond, &site.server.url, connections, seconds);
+            let requests = load(&millpond, &page, connections, seconds);
             let spent = cpu::run_time(site.server.pid())?.saturating_sub(before);
             over.store(true, Ordering::Relaxed);
             if let Some(writing) = writing {

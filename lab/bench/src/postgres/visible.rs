@@ -36,7 +36,7 @@ pub(crate) fn run(mut arguments: Arguments) -> Result<bool> {
 
     let site = Site::start(&millpond, 500, "default")?;
     let mut writer = site.client()?;
-    let mut reader = PageClient::connect(&site.server.url)?;
+    let mut reader = PageClient::connect(site.server.address())?;
     let update = writer
         .prepare("update note set version = version + 1 where id = $1 returning version")
         .map_err(|error| to_message(&error))?;

@@ -9,7 +9,6 @@ use lab_testkit::Response;
 /// Longer than any fault lasts: a frozen node answers after it continues.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// An answer.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct NodeAnswer {
     pub(crate) status: u16,

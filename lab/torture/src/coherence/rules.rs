@@ -24,7 +24,6 @@ const BITS: u32 = 6;
 /// The last version.
 pub(crate) const LAST: u64 = (1 << BITS) - 1;
 
-/// A rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Rule {
     /// Rows that a policy lets a view's owner see.

@@ -60,7 +60,6 @@ pub(crate) enum ThingKind {
     Rule,
 }
 
-/// One thing of a kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub(crate) struct Thing(pub(crate) ThingKind, pub(crate) u32);
 

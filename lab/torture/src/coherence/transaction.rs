@@ -10,7 +10,6 @@ use crate::coherence::schema::{
 };
 use crate::coherence::shop;
 
-/// One step of a transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum TransactionStep {
     /// The version of an account, and of its mirror.

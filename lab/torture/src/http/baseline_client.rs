@@ -46,11 +46,32 @@ impl BaselineClient {
             TARGETS.map(|target| fetch(&mut client, target, &[]).map(|body| (target, body)));
         let pages = pages.into_iter().collect::<io::Result<Vec<_>>>()?;
         drop(client);
+        Self::spawn("baseline", move |stop, visits| {
+            one_connection(address, &pages, pause, stop, visits)
+        })
+    }
+
+    /// Makes visits on one connection after the other.
+    pub(crate) fn spawn(
+        name: &str,
+        visit: impl Fn(&AtomicBool, &mut Visits) -> io::Result<()> + Send + 'static,
+    ) -> io::Result<Self> {
         let stop = Arc::<AtomicBool>::default();
         let asked = Arc::clone(&stop);
         let thread = thread::Builder::new()
-            .name("baseline".to_owned())
-            .spawn(move || visit(address, &pages, pause, &asked))?;
+            .name(name.to_owned())
+            .spawn(move || {
+                let mut visits = Visits::default();
+                while !asked.load(Ordering::Relaxed) {
+                    if let Err(error) = visit(&asked, &mut visits) {
+                        visits.errors += 1;
+                        if visits.first_errors.len() < KEPT {
+                            visits.first_errors.push(error.to_string());
+                        }
+                    }
+                }
+                visits
+            })?;
         Ok(Self {
             stop,
             thread: Some(thread),
@@ -70,24 +91,6 @@ impl Drop for BaselineClient {
     fn drop(&mut self) {
         self.stop.store(true, Ordering::Relaxed);
     }
-}
-
-fn visit(
-    address: SocketAddr,
-    pages: &[(&str, Vec<u8>)],
-    pause: Duration,
-    stop: &AtomicBool,
-) -> Visits {
-    let mut visits = Visits::default();
-    while !stop.load(Ordering::Relaxed) {
-        if let Err(error) = one_connection(address, pages, pause, stop, &mut visits) {
-            visits.errors += 1;
-            if visits.first_errors.len() < KEPT {
-                visits.first_errors.push(error.to_string());
-            }
-        }
-    }
-    visits
 }
 
 fn one_connection(

@@ -58,12 +58,12 @@ mod tests {
     #[test]
     fn seeds_come_by_name_and_an_empty_folder_is_an_error() {
         let dir = tempfile::tempdir().unwrap();
-        assert!(Corpus::read(dir.path(), words::HTTP).is_err());
-        assert!(Corpus::read(&dir.path().join("none"), words::HTTP).is_err());
+        assert!(Corpus::read(dir.path(), &words::HTTP).is_err());
+        assert!(Corpus::read(&dir.path().join("none"), &words::HTTP).is_err());
         for (name, text) in [("b", "two"), ("a", "one")] {
             fs::write(dir.path().join(name), text).unwrap();
         }
-        let corpus = Corpus::read(dir.path(), words::HTTP).unwrap();
+        let corpus = Corpus::read(dir.path(), &words::HTTP).unwrap();
         assert_eq!(corpus.seeds(), [b"one", b"two"]);
         let many: Vec<_> = (0..50)
             .map(|seed| corpus.mutated(&mut Choices::seeded(seed)))

@@ -43,7 +43,7 @@ impl Messages {
 
     /// Good requests after a few edits.
     pub(crate) fn mutated(&self, choices: &mut Choices<'_>) -> Vec<u8> {
-        mutate(choices, &self.good, words::HTTP)
+        mutate(choices, &self.good, &words::HTTP)
     }
 
     pub(crate) fn smuggled(&self, choices: &mut Choices<'_>) -> Vec<u8> {

@@ -116,7 +116,7 @@ mod tests {
             b"POST /x HTTP/1.1\r\nContent-Length: 3\r\n\r\nabc".to_vec(),
         ];
         let mut seen: Vec<_> = (0..2000)
-            .map(|seed| mutate(&mut Choices::seeded(seed), &seeds, words::HTTP))
+            .map(|seed| mutate(&mut Choices::seeded(seed), &seeds, &words::HTTP))
             .collect();
         assert!(seen.iter().all(|input| input.len() <= MAX_INPUT));
         seen.sort();

@@ -1,7 +1,7 @@
 //! Attacks over TLS and HTTP/2, each on one connection, with the end that a server should give it.
 //!
 //! - [`SecureAttack`]: what is done, and how the connection must end;
-//! - [`SecureVisitor`]: a well-behaved client beside them, which must notice nothing;
+//! - [`secure_visitor`]: a well-behaved client beside them, which must notice nothing;
 //! - [`SecureTarget`]: the address, and connections to it that trust any certificate.
 
 mod attack;
@@ -12,4 +12,4 @@ mod visitor;
 
 pub use attack::{AttackEnd, SecureAttack};
 pub use target::SecureTarget;
-pub use visitor::SecureVisitor;
+pub use visitor::secure_visitor;

@@ -150,7 +150,6 @@ impl Engine<'_> {
         }
     }
 
-    /// Adds one due request.
     fn add_due_request(&mut self, due: Nanos, now: Nanos) {
         let ticket = self.shared.tickets.take_for(due, &self.times);
         let Some(open) = &mut self.open else { return };

@@ -18,7 +18,6 @@ struct SlotWaker {
 }
 
 impl ReadySlots {
-    /// The waker of a place.
     pub(super) fn waker(self: &Arc<Self>, place: usize) -> Waker {
         Waker::from(Arc::new(SlotWaker {
             place,

@@ -35,22 +35,9 @@ pub struct FileSet {
     pub directories: u32,
 }
 
-/// Why a file set was not written.
+/// Why a file set was not written; a sentence.
 #[derive(Debug)]
-#[non_exhaustive]
-pub enum FileSetError {
-    /// The number of directories is 0 or too large.
-    Directories(u32),
-    /// The folder holds this foreign file; nothing was written.
-    Foreign(PathBuf),
-    /// A file could not be written.
-    Write {
-        /// Path of the file.
-        path: PathBuf,
-        /// Why.
-        source: io::Error,
-    },
-}
+pub struct FileSetError(String);
 
 impl FileSet {
     /// Writes the missing files and the plan. `each` is called after each directory with the number
@@ -62,7 +49,10 @@ impl FileSet {
     /// them.
     pub fn write(&self, mut each: impl FnMut(u32)) -> Result<(), FileSetError> {
         if self.directories == 0 || self.directories > MOST_DIRECTORIES {
-            return Err(FileSetError::Directories(self.directories));
+            return Err(FileSetError(format!(
+                "a file set has from 1 to {MOST_DIRECTORIES} directories, not {}",
+                self.directories
+            )));
         }
         self.refuse_foreign()?;
         make_folder(&self.folder)?;
@@ -126,18 +116,10 @@ expect = [200]
         let entries = match fs::read_dir(&self.folder) {
             Ok(entries) => entries,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-            Err(source) => {
-                return Err(FileSetError::Write {
-                    path: self.folder.clone(),
-                    source,
-                });
-            }
+            Err(source) => return Err(unwritable(&self.folder, source)),
         };
         for entry in entries {
-            let entry = entry.map_err(|source| FileSetError::Write {
-                path: self.folder.clone(),
-                source,
-            })?;
+            let entry = entry.map_err(|source| unwritable(&self.folder, source))?;
             let name = entry.file_name();
             let number = name
                 .to_str()
@@ -151,7 +133,10 @@ expect = [200]
                 None => name.to_str().is_some_and(|name| name.ends_with(PART)),
             };
             if !is_ours {
-                return Err(FileSetError::Foreign(entry.path()));
+                return Err(FileSetError(format!(
+                    "{} is not of a file set: choose a new folder, so that nothing is written over",
+                    entry.path().display()
+                )));
             }
         }
         Ok(())
@@ -196,10 +181,7 @@ fn poisson(file: u32) -> f64 {
 }
 
 fn make_folder(path: &Path) -> Result<(), FileSetError> {
-    fs::create_dir_all(path).map_err(|source| FileSetError::Write {
-        path: path.to_owned(),
-        source,
-    })
+    fs::create_dir_all(path).map_err(|source| unwritable(path, source))
 }
 
 /// Writes a file of random bytes, which no content coding makes smaller.
@@ -233,41 +215,20 @@ fn replace(
         out.into_inner().map_err(io::IntoInnerError::into_error)?;
         fs::rename(&part, path)
     });
-    written.map_err(|source| FileSetError::Write {
-        path: path.to_owned(),
-        source,
-    })
+    written.map_err(|source| unwritable(path, source))
+}
+
+fn unwritable(path: &Path, source: impl fmt::Display) -> FileSetError {
+    FileSetError(format!("cannot write {}: {source}", path.display()))
 }
 
 impl fmt::Display for FileSetError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Directories(count) => {
-                write!(
-                    out,
-                    "a file set has from 1 to {MOST_DIRECTORIES} directories, not {count}"
-                )
-            }
-            Self::Foreign(path) => write!(
-                out,
-                "{} is not of a file set: choose a new folder, so that nothing is written over",
-                path.display()
-            ),
-            Self::Write { path, source } => {
-                write!(out, "cannot write {}: {source}", path.display())
-            }
-        }
+        out.write_str(&self.0)
     }
 }
 
-impl std::error::Error for FileSetError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Write { source, .. } => Some(source),
-            Self::Directories(_) | Self::Foreign(_) => None,
-        }
-    }
-}
+impl std::error::Error for FileSetError {}
 
 #[cfg(test)]
 mod tests {
@@ -328,24 +289,17 @@ mod tests {
         for name in ["plan.toml", "notes.txt", "dir0"] {
             let folder = tempfile::tempdir().unwrap();
             fs::write(folder.path().join(name), "mine").unwrap();
-            let error = set(folder.path(), 1).write(|_| ()).unwrap_err();
-            assert!(
-                matches!(&error, FileSetError::Foreign(path) if path.ends_with(name)),
-                "{error}"
-            );
+            let error = set(folder.path(), 1).write(|_| ()).unwrap_err().to_string();
+            let foreign = format!("{name} is not of a file set");
+            assert!(error.contains(&foreign), "{error}");
             assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1);
         }
         let folder = tempfile::tempdir().unwrap();
         fs::create_dir(folder.path().join("dir7")).unwrap();
         fs::write(folder.path().join("dir7/mine"), "").unwrap();
-        assert!(matches!(
-            set(folder.path(), 1).write(|_| ()),
-            Err(FileSetError::Foreign(_))
-        ));
-        assert!(matches!(
-            set(folder.path(), 0).write(|_| ()),
-            Err(FileSetError::Directories(0))
-        ));
+        let refused = |count| set(folder.path(), count).write(|_| ()).unwrap_err();
+        assert!(refused(1).to_string().contains("is not of a file set"));
+        assert!(refused(0).to_string().ends_with("directories, not 0"));
     }
 
     #[test]

@@ -214,7 +214,6 @@ impl VisitorSession {
         }
     }
 
-    /// Gives `use_it` a value.
     fn with<T>(&mut self, workload: &Workload, value: Value, use_it: impl FnOnce(&[u8]) -> T) -> T {
         let mut small = Small::new();
         // A `Small` holds the longest of each.

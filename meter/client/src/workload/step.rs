@@ -24,7 +24,6 @@ pub(crate) struct RenderedRequest {
     pub(crate) wants_fields: bool,
 }
 
-/// The verdict on a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ResponseVerdict {
     /// The response is as expected.

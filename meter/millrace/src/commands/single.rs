@@ -5,7 +5,6 @@ use clap::Args;
 
 use crate::failure::{CommandResult, Failure};
 
-/// Flags of a single run.
 #[derive(Args)]
 pub(crate) struct SingleRunFlags {
     /// Let the statistics decide when the run is warm and long enough

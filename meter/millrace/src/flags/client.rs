@@ -2,16 +2,14 @@
 
 use clap::{ArgAction, value_parser};
 
-use super::kinds::{nothing, seldom, set, switch, time};
+use super::kinds::{nothing, put, seldom, set, switch, time};
 use super::{ALL, Flag};
-use crate::commands::headings::CLIENT;
 use crate::commands::values::whole;
 
 pub(super) const FLAGS: &[Flag] = &[
     Flag {
         name: "threads",
         help: "Client threads; 0 is one for each core",
-        heading: CLIENT,
         on: ALL,
         arg: |arg| {
             seldom(arg)
@@ -24,7 +22,6 @@ pub(super) const FLAGS: &[Flag] = &[
     Flag {
         name: "cores",
         help: "Cores to pin the client threads to, such as 1,2",
-        heading: CLIENT,
         on: ALL,
         arg: |arg| {
             seldom(arg)
@@ -43,20 +40,15 @@ pub(super) const FLAGS: &[Flag] = &[
         name: "spin",
         help: "Never sleep while waiting for answers, so that the server wakes no client thread; \
                each thread takes a whole core",
-        heading: CLIENT,
         on: ALL,
         arg: |arg| seldom(switch(arg)),
-        set: |plan, given| {
-            plan.load.spin = given.is_on();
-            Ok(())
-        },
+        set: |plan, given| put(&mut plan.load.spin, given.is_on()),
     },
     // These two are read by commands/calibration.rs.
     Flag {
         name: "calibration",
         help: "How long to measure the client itself first, against a null server; 1s for runs of \
                2s or more",
-        heading: CLIENT,
         on: ALL,
         arg: |arg| seldom(time(arg)).conflicts_with("no-calibration"),
         set: nothing,
@@ -64,7 +56,6 @@ pub(super) const FLAGS: &[Flag] = &[
     Flag {
         name: "no-calibration",
         help: "Do not measure the client itself first",
-        heading: CLIENT,
         on: ALL,
         arg: |arg| seldom(switch(arg)),
         set: nothing,

@@ -30,6 +30,12 @@ pub(super) fn set<T>(field: &mut T, value: Option<T>) -> CommandResult {
     Ok(())
 }
 
+/// Sets one field.
+pub(super) fn put<T>(field: &mut T, value: T) -> CommandResult {
+    *field = value;
+    Ok(())
+}
+
 /// For a flag that sets nothing in the plan.
 pub(super) fn nothing(_: &mut Plan, _: &Given<'_>) -> CommandResult {
     Ok(())

@@ -38,7 +38,6 @@ struct Flag {
     /// Name behind `--`; other rows and commands refer to the flag by this name as well.
     name: &'static str,
     help: &'static str,
-    heading: &'static str,
     /// The commands that take it.
     on: u8,
     /// Form of the flag's value.
@@ -48,11 +47,11 @@ struct Flag {
 }
 
 impl Flag {
-    fn to_arg(&self) -> Arg {
+    fn to_arg(&self, heading: &'static str) -> Arg {
         let arg = Arg::new(self.name)
             .long(self.name)
             .help(self.help)
-            .help_heading(self.heading);
+            .help_heading(heading);
         (self.arg)(arg)
     }
 }
@@ -91,8 +90,8 @@ impl Given<'_> {
 pub(crate) struct PlanFlags<const COMMAND: u8>(ArgMatches);
 
 impl<const COMMAND: u8> PlanFlags<COMMAND> {
-    fn rows() -> impl Iterator<Item = &'static Flag> {
-        table::rows().filter(|flag| flag.on & COMMAND != 0)
+    fn rows() -> impl Iterator<Item = (&'static str, &'static Flag)> {
+        table::rows().filter(|(_, flag)| flag.on & COMMAND != 0)
     }
 
     /// A plan for `url` with these flags, and the defaults where no flag was given.
@@ -100,7 +99,7 @@ impl<const COMMAND: u8> PlanFlags<COMMAND> {
         let mut plan = Plan::new(url);
         plan.conditions.command = command_line("millrace");
         plan.conditions.probe = (COMMAND & PROBING != 0).then(ProbePlan::default);
-        for flag in Self::rows() {
+        for (_, flag) in Self::rows() {
             let given = Given {
                 name: flag.name,
                 matches: &self.0,
@@ -134,7 +133,7 @@ impl<const COMMAND: u8> FromArgMatches for PlanFlags<COMMAND> {
 
 impl<const COMMAND: u8> Args for PlanFlags<COMMAND> {
     fn augment_args(command: Command) -> Command {
-        command.args(Self::rows().map(Flag::to_arg))
+        command.args(Self::rows().map(|(heading, flag)| flag.to_arg(heading)))
     }
 
     fn augment_args_for_update(command: Command) -> Command {

@@ -3,15 +3,13 @@
 use clap::value_parser;
 use millrace_client::{Pace, Think};
 
-use super::kinds::{seldom, set, time};
+use super::kinds::{put, seldom, set, time};
 use super::{ALL, Flag};
-use crate::commands::headings::LOOP;
 
 pub(super) const FLAGS: &[Flag] = &[
     Flag {
         name: "think",
         help: "Pause after each answer: 500ms, exp:500ms (this mean) or uniform:100ms-1s",
-        heading: LOOP,
         on: ALL,
         arg: |arg| {
             arg.value_name("TIME")
@@ -24,7 +22,6 @@ pub(super) const FLAGS: &[Flag] = &[
         name: "cycle",
         help: "Send the next request of a connection this long after the last one; at once if the \
                answer came later",
-        heading: LOOP,
         on: ALL,
         arg: |arg| seldom(time(arg)),
         set: |plan, given| set(&mut plan.load.pace, given.value().map(Pace::Cycle)),
@@ -32,12 +29,8 @@ pub(super) const FLAGS: &[Flag] = &[
     Flag {
         name: "session",
         help: "Sessions of N requests, --think between them, arrive at the rate",
-        heading: LOOP,
         on: ALL,
         arg: |arg| arg.value_name("N").value_parser(value_parser!(u64)),
-        set: |plan, given| {
-            plan.load.session = given.value();
-            Ok(())
-        },
+        set: |plan, given| put(&mut plan.load.session, given.value()),
     },
 ];

@@ -4,13 +4,11 @@ use clap::{ArgAction, value_parser};
 
 use super::kinds::{seldom, set, switch, time};
 use super::{Flag, PROBING};
-use crate::commands::headings::BESIDE;
 
 pub(super) const FLAGS: &[Flag] = &[
     Flag {
         name: "pid",
         help: "The server's process, with its children; else who listens on the URL's port",
-        heading: BESIDE,
         on: PROBING,
         arg: |arg| {
             arg.value_name("PID")
@@ -28,7 +26,6 @@ pub(super) const FLAGS: &[Flag] = &[
     Flag {
         name: "port",
         help: "The server's processes, by a port that they listen on",
-        heading: BESIDE,
         on: PROBING,
         arg: |arg| {
             arg.value_name("PORT")
@@ -46,7 +43,6 @@ pub(super) const FLAGS: &[Flag] = &[
     Flag {
         name: "no-probe",
         help: "Sample nothing beside the run",
-        heading: BESIDE,
         on: PROBING,
         arg: |arg| seldom(switch(arg)),
         set: |plan, given| {
@@ -59,7 +55,6 @@ pub(super) const FLAGS: &[Flag] = &[
     Flag {
         name: "probe-interval",
         help: "Time between two samples of the host, from 100ms to 1s",
-        heading: BESIDE,
         on: PROBING,
         arg: |arg| seldom(time(arg)).default_value("250ms"),
         set: |plan, given| match &mut plan.conditions.probe {
@@ -70,7 +65,6 @@ pub(super) const FLAGS: &[Flag] = &[
     Flag {
         name: "no-perf",
         help: "Do not count instructions, cycles and misses in the server's threads",
-        heading: BESIDE,
         on: PROBING,
         arg: |arg| seldom(switch(arg)),
         set: |plan, given| {

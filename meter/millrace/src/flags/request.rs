@@ -5,9 +5,8 @@ use std::fs;
 use clap::{ArgAction, value_parser};
 use millrace_client::Plan;
 
-use super::kinds::{seldom, set, switch, time};
+use super::kinds::{put, seldom, set, switch, time};
 use super::{ALL, Flag, Given};
-use crate::commands::headings::REQUEST;
 use crate::commands::values::status;
 use crate::failure::{CommandResult, Failure};
 use crate::output::note;
@@ -16,7 +15,6 @@ pub(super) const FLAGS: &[Flag] = &[
     Flag {
         name: "header",
         help: "A request field, as 'Name: value'; may be repeated",
-        heading: REQUEST,
         on: ALL,
         arg: |arg| {
             arg.short('H')
@@ -24,28 +22,18 @@ pub(super) const FLAGS: &[Flag] = &[
                 .value_parser(header)
                 .action(ArgAction::Append)
         },
-        set: |plan, given| {
-            plan.request.headers = given.values();
-            Ok(())
-        },
+        set: |plan, given| put(&mut plan.request.headers, given.values()),
     },
     Flag {
         name: "method",
         help: "The request method; POST if there is a body, else GET",
-        heading: REQUEST,
         on: ALL,
         arg: |arg| arg.short('m').value_name("METHOD"),
-        set: |plan, given| {
-            if let Some(method) = given.value() {
-                plan.request.method = method;
-            }
-            Ok(())
-        },
+        set: |plan, given| set(&mut plan.request.method, given.value()),
     },
     Flag {
         name: "data",
         help: "The request body, or @FILE",
-        heading: REQUEST,
         on: ALL,
         arg: |arg| arg.short('d').value_name("BODY"),
         set: |plan, given| {
@@ -57,7 +45,6 @@ pub(super) const FLAGS: &[Flag] = &[
     Flag {
         name: "expect",
         help: "Statuses that count as good, such as 200,304; without it 200 to 399",
-        heading: REQUEST,
         on: ALL,
         arg: |arg| {
             arg.value_name("STATUS")
@@ -65,15 +52,11 @@ pub(super) const FLAGS: &[Flag] = &[
                 .value_parser(status)
                 .action(ArgAction::Append)
         },
-        set: |plan, given| {
-            plan.request.expect = given.values();
-            Ok(())
-        },
+        set: |plan, given| put(&mut plan.request.expect, given.values()),
     },
     Flag {
         name: "timeout",
         help: "Longest wait for a connection, and for an answer",
-        heading: REQUEST,
         on: ALL,
         arg: |arg| time(arg).default_value("5s"),
         set: |plan, given| set(&mut plan.request.timeout, given.value()),
@@ -81,18 +64,13 @@ pub(super) const FLAGS: &[Flag] = &[
     Flag {
         name: "no-keep-alive",
         help: "A new connection for each request",
-        heading: REQUEST,
         on: ALL,
         arg: |arg| seldom(switch(arg)),
-        set: |plan, given| {
-            plan.request.keep_alive = !given.is_on();
-            Ok(())
-        },
+        set: |plan, given| put(&mut plan.request.keep_alive, !given.is_on()),
     },
     Flag {
         name: "per-connection",
         help: "Requests that a connection serves before a new one takes its place",
-        heading: REQUEST,
         on: ALL,
         arg: |arg| {
             seldom(arg)
@@ -100,26 +78,18 @@ pub(super) const FLAGS: &[Flag] = &[
                 .value_parser(value_parser!(u64))
                 .conflicts_with("no-keep-alive")
         },
-        set: |plan, given| {
-            plan.request.per_connection = given.value();
-            Ok(())
-        },
+        set: |plan, given| put(&mut plan.request.per_connection, given.value()),
     },
     Flag {
         name: "http2",
         help: "HTTP/2: over TLS by ALPN, in clear text with prior knowledge",
-        heading: REQUEST,
         on: ALL,
         arg: switch,
-        set: |plan, given| {
-            plan.target.http2 = given.is_on();
-            Ok(())
-        },
+        set: |plan, given| put(&mut plan.target.http2, given.is_on()),
     },
     Flag {
         name: "depth",
         help: "Requests in flight on one connection (pipelining); with --http2 streams at a time",
-        heading: REQUEST,
         on: ALL,
         arg: |arg| {
             seldom(arg)
@@ -132,24 +102,16 @@ pub(super) const FLAGS: &[Flag] = &[
     Flag {
         name: "expect-body",
         help: "A regular expression that the body of a good answer matches",
-        heading: REQUEST,
         on: ALL,
         arg: |arg| arg.value_name("REGEX"),
-        set: |plan, given| {
-            plan.request.expect_body = given.value();
-            Ok(())
-        },
+        set: |plan, given| put(&mut plan.request.expect_body, given.value()),
     },
     Flag {
         name: "expect-sha256",
         help: "The SHA-256 digest of the body of a good answer",
-        heading: REQUEST,
         on: ALL,
         arg: |arg| seldom(arg).value_name("HEX"),
-        set: |plan, given| {
-            plan.request.expect_sha256 = given.value();
-            Ok(())
-        },
+        set: |plan, given| put(&mut plan.request.expect_sha256, given.value()),
     },
 ];
 

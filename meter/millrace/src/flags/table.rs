@@ -4,18 +4,23 @@
 //! comment names.
 
 use super::{Flag, client, pace, probe, request, target, workload};
+use crate::commands::headings::{BESIDE, CLIENT, LOOP, REQUEST, SERVER, WORKLOAD};
 
-/// Every flag that several measuring commands take, and flags of `load` that are listed among them.
-pub(super) fn rows() -> impl Iterator<Item = &'static Flag> {
+/// Every flag that several measuring commands take, and flags of `load` that are listed among them,
+/// each with its heading.
+pub(super) fn rows() -> impl Iterator<Item = (&'static str, &'static Flag)> {
     let parts = [
-        request::FLAGS,
-        target::FLAGS,
-        client::FLAGS,
-        pace::FLAGS,
-        workload::FLAGS,
-        probe::FLAGS,
+        (REQUEST, request::FLAGS),
+        (SERVER, target::FLAGS),
+        (CLIENT, client::FLAGS),
+        (LOOP, pace::FLAGS),
+        (WORKLOAD, workload::FLAGS),
+        (BESIDE, probe::FLAGS),
     ];
-    parts.into_iter().flatten()
+    let rows = |(heading, flags): (&'static str, &'static [Flag])| {
+        flags.iter().map(move |flag| (heading, flag))
+    };
+    parts.into_iter().flat_map(rows)
 }
 
 #[cfg(test)]

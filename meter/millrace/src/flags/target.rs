@@ -5,15 +5,13 @@ use std::path::PathBuf;
 use clap::{ArgAction, value_parser};
 use millrace_client::{Bandwidth, Trust};
 
-use super::kinds::{seldom, set, switch};
+use super::kinds::{put, seldom, set, switch};
 use super::{ALL, Flag};
-use crate::commands::headings::SERVER;
 
 pub(super) const FLAGS: &[Flag] = &[
     Flag {
         name: "cacert",
         help: "Root certificates (PEM) for https://, instead of the system's",
-        heading: SERVER,
         on: ALL,
         arg: |arg| arg.value_name("FILE").value_parser(value_parser!(PathBuf)),
         set: |plan, given| set(&mut plan.target.trust, given.value().map(Trust::File)),
@@ -21,7 +19,6 @@ pub(super) const FLAGS: &[Flag] = &[
     Flag {
         name: "insecure",
         help: "Accept every certificate",
-        heading: SERVER,
         on: ALL,
         arg: |arg| switch(arg).conflicts_with("cacert"),
         set: |plan, given| {
@@ -32,83 +29,59 @@ pub(super) const FLAGS: &[Flag] = &[
     Flag {
         name: "full-handshakes",
         help: "Resume no TLS session: each connection makes a full handshake",
-        heading: SERVER,
         on: ALL,
         arg: |arg| switch(seldom(arg)),
-        set: |plan, given| {
-            plan.target.full_handshakes = given.is_on();
-            Ok(())
-        },
+        set: |plan, given| put(&mut plan.target.full_handshakes, given.is_on()),
     },
     Flag {
         name: "unix-socket",
         help: "Connect through this Unix socket",
-        heading: SERVER,
         on: ALL,
         arg: |arg| {
             arg.value_name("PATH")
                 .value_parser(value_parser!(PathBuf))
                 .conflicts_with("connect-to")
         },
-        set: |plan, given| {
-            plan.target.unix_socket = given.value();
-            Ok(())
-        },
+        set: |plan, given| put(&mut plan.target.unix_socket, given.value()),
     },
     Flag {
         name: "connect-to",
         help: "Connect there, to several in turn; Host and TLS keep the URL's host",
-        heading: SERVER,
         on: ALL,
         arg: |arg| {
             arg.value_name("HOST:PORT")
                 .value_delimiter(',')
                 .action(ArgAction::Append)
         },
-        set: |plan, given| {
-            plan.target.connect_to = given.values();
-            Ok(())
-        },
+        set: |plan, given| put(&mut plan.target.connect_to, given.values()),
     },
     Flag {
         name: "round-robin",
         help: "Of a name with several addresses connect to each in turn, not to the first that accepts",
-        heading: SERVER,
         on: ALL,
         arg: |arg| switch(seldom(arg)).conflicts_with("unix-socket"),
-        set: |plan, given| {
-            plan.target.round_robin = given.is_on();
-            Ok(())
-        },
+        set: |plan, given| put(&mut plan.target.round_robin, given.is_on()),
     },
     Flag {
         name: "throttle-down",
         help: "Most that each connection receives in a second, such as 50K (bytes) or 400kbit",
-        heading: SERVER,
         on: ALL,
         arg: |arg| {
             seldom(arg)
                 .value_name("RATE")
                 .value_parser(value_parser!(Bandwidth))
         },
-        set: |plan, given| {
-            plan.target.throttle_down = given.value();
-            Ok(())
-        },
+        set: |plan, given| put(&mut plan.target.throttle_down, given.value()),
     },
     Flag {
         name: "throttle-up",
         help: "Most that each connection sends in a second",
-        heading: SERVER,
         on: ALL,
         arg: |arg| {
             seldom(arg)
                 .value_name("RATE")
                 .value_parser(value_parser!(Bandwidth))
         },
-        set: |plan, given| {
-            plan.target.throttle_up = given.value();
-            Ok(())
-        },
+        set: |plan, given| put(&mut plan.target.throttle_up, given.value()),
     },
 ];

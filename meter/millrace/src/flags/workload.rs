@@ -9,7 +9,6 @@ use clap::value_parser;
 
 use super::kinds::{nothing, seldom, switch};
 use super::{ALL, Flag, LOAD};
-use crate::commands::headings::WORKLOAD;
 
 /// Flags that `--learn-only` refuses, because it measures nothing.
 const MEASURING: [&str; 9] = [
@@ -28,7 +27,6 @@ pub(super) const FLAGS: &[Flag] = &[
     Flag {
         name: "plan",
         help: "Ask for what this plan says: sessions, templates, checks (docs/reference/plans.md)",
-        heading: WORKLOAD,
         on: ALL,
         arg: |arg| {
             arg.value_name("FILE.toml")
@@ -40,7 +38,6 @@ pub(super) const FLAGS: &[Flag] = &[
     Flag {
         name: "from-log",
         help: "Ask as the visitors in this access log did (common or combined; .gz)",
-        heading: WORKLOAD,
         on: ALL,
         arg: |arg| {
             arg.value_name("FILE")
@@ -52,7 +49,6 @@ pub(super) const FLAGS: &[Flag] = &[
     Flag {
         name: "learn-only",
         help: "Only say what --from-log has to teach: classes, popularity, arrivals",
-        heading: WORKLOAD,
         on: LOAD,
         arg: |arg| {
             seldom(switch(arg))
@@ -64,7 +60,6 @@ pub(super) const FLAGS: &[Flag] = &[
     Flag {
         name: "replay",
         help: "Send the log's own GETs and HEADs at its own times",
-        heading: WORKLOAD,
         on: LOAD,
         arg: |arg| {
             switch(arg)
@@ -76,7 +71,6 @@ pub(super) const FLAGS: &[Flag] = &[
     Flag {
         name: "replay-unsafe",
         help: "Replay other methods too, without a body: they may change data",
-        heading: WORKLOAD,
         on: LOAD,
         arg: |arg| seldom(switch(arg)).requires("replay"),
         set: nothing,

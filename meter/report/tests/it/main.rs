@@ -172,13 +172,7 @@ fn everything() -> Report {
     }));
     report.push(Section::Table(Table {
         caption: "Requests for one article".to_owned(),
-        columns: vec![
-            Column::text("page"),
-            Column::number("connections"),
-            Column::number("made anew"),
-            Column::number("from memory"),
-            Column::number("ratio"),
-        ],
+        columns: Column::all("page|#connections|#made anew|#from memory|#ratio"),
         rows: vec![
             vec![
                 "serde".into(),

@@ -65,10 +65,8 @@ pub struct Capacity {
     /// Limits of the server at the ends of the interval, the likeliest first, by the fresh trials
     /// there. Empty where nothing shows a limit, none where there were no such trials or nothing
     /// was sampled.
-    #[serde(default)]
     pub bottleneck: Option<Vec<Finding>>,
     /// Demands of one request there.
-    #[serde(default)]
     pub demands: Option<Demands>,
     /// Limits that could not be judged, in sentences without a full stop.
     #[serde(default)]

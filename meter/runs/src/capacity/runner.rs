@@ -105,7 +105,6 @@ fn how_far(ask: &Ask, run: Progress, length: Duration, began: Nanos) -> Capacity
     }
 }
 
-/// The trial of a run.
 fn trial(ask: &Ask, objective: &Objective, run: &Run) -> CapacityTrial {
     let times = run.latency_us.response.or(run.latency_us.service);
     let is_late =

@@ -13,7 +13,6 @@ use millrace_stats::analysis::bootstrap::Summary;
 use millrace_stats::compare::judge::ratio;
 use millrace_stats::{FEWEST_BLOCKS, Ratio, Verdict};
 
-/// A figure of a run.
 pub(super) type Figure = fn(&LabRun) -> Option<f64>;
 
 /// A figure of one server's counted runs at one level, by repeat and place in the block.

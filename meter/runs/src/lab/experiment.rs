@@ -283,7 +283,6 @@ impl Experiment {
 /// The placeholder for a number in a path.
 pub(super) const NUMBER: &str = "{n}";
 
-/// `path` with its number.
 pub(super) fn numbered(path: &str, n: usize) -> String {
     path.replace(NUMBER, &n.to_string())
 }

@@ -42,19 +42,15 @@ pub struct Lab {
     #[serde(default = "http1")]
     pub protocol: String,
     /// The other client, if one ran: `wrk` or `h2load`.
-    #[serde(default)]
     pub cross_check: Option<String>,
     /// Habits of the client besides asking at once and reading as fast as it could, in sentences.
     #[serde(default)]
     pub client_habits: Vec<String>,
     /// Requests of a session, if requests belonged to sessions that arrived at a rate.
-    #[serde(default)]
     pub session: Option<u64>,
     /// The log whose requests were sent at its own times, if there was one.
-    #[serde(default)]
     pub replay: Option<String>,
     /// The name of what differs between the levels, if it is neither connections nor a rate.
-    #[serde(default)]
     pub variable: Option<String>,
     /// The figures to be drawn over the levels; none: the usual ones.
     #[serde(default)]
@@ -80,7 +76,6 @@ pub struct Lab {
     /// Texts that all servers share.
     pub files: Vec<Text>,
     /// The plan whose sessions were sent, if there was one; then rates are of sessions.
-    #[serde(default)]
     pub plan: Option<Text>,
     /// The machine.
     pub host: Host,
@@ -159,7 +154,6 @@ pub struct LabRun {
     pub verdict: Verdict,
     /// Its length. Separate passes with the other client are as long as that client's runs, in
     /// whole seconds.
-    #[serde(default)]
     pub duration_s: Option<f64>,
     /// Reasons against the run.
     pub reasons: Vec<String>,
@@ -187,18 +181,15 @@ pub struct LabRun {
     pub client_busy: f64,
     /// How often client threads got a core, for one request. That is about how often they slept,
     /// unless `client_spin` says that they never do.
-    #[serde(default)]
     pub client_turns: Option<f64>,
     /// Share of time for which the client's cores were busy, with any work. `None` if its cores are
     /// not given, if a server shares them, or if client threads did not sleep.
-    #[serde(default)]
     pub client_core_busy: Option<f64>,
     /// True if client threads spun. `client_cpu_us` and `client_busy` are without the time in which
     /// they had nothing to do.
     #[serde(default)]
     pub client_spin: bool,
     /// Memory of the server's processes (resident, summed) for each idle connection.
-    #[serde(default)]
     pub idle_bytes: Option<f64>,
     /// Figures that have no field of their own here.
     #[serde(default)]
@@ -241,7 +232,6 @@ pub struct CrossCheck {
     /// ticks.
     pub core_busy: Option<f64>,
     /// Resources that the other client itself used.
-    #[serde(default)]
     pub client: Option<OtherClient>,
 }
 
@@ -256,7 +246,6 @@ pub struct OtherClient {
     pub turns: f64,
     /// Share of time for which its cores were busy with any work, including interrupts, which some
     /// kernels charge to no thread.
-    #[serde(default)]
     pub core_busy: Option<f64>,
 }
 
@@ -307,13 +296,10 @@ pub struct LabFinding {
     pub throughput_ratio: Option<Ratio>,
     /// CPU time for one request over itself: outer runs of each block over inner ones, in the
     /// pattern A B B A.
-    #[serde(default)]
     pub cpu_itself: Option<Ratio>,
     /// Throughput over itself, in the same way.
-    #[serde(default)]
     pub throughput_itself: Option<Ratio>,
     /// Memory for each idle connection.
-    #[serde(default)]
     pub idle_bytes: Option<MedianRange>,
     /// Figures that have no field of their own here.
     #[serde(default)]

@@ -68,7 +68,6 @@ impl ExperimentText {
         Ok(source)
     }
 
-    /// All of it.
     pub(super) fn text(&self) -> &str {
         &self.text
     }

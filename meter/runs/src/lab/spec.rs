@@ -141,7 +141,6 @@ pub(super) struct WorkloadSpec {
     pub(super) idle: Option<Spanned<usize>>,
     #[serde(default)]
     pub(super) expect: Vec<u16>,
-    #[serde(default)]
     pub(super) cores: Option<Spanned<Vec<usize>>>,
     /// The client never sleeps.
     pub(super) spin: Option<Spanned<bool>>,
@@ -190,7 +189,6 @@ pub(super) struct LadderSpec {
     pub(super) counts: Option<Ladder>,
     /// The name of a placeholder that has another value at each level.
     pub(super) variable: Option<Spanned<String>>,
-    /// Its values.
     pub(super) values: Option<Spanned<Vec<f64>>>,
 }
 
@@ -231,7 +229,6 @@ pub(super) struct PrepareStep {
     pub(super) needs: Vec<Spanned<String>>,
 }
 
-/// One server.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ServerSpec {

@@ -40,7 +40,6 @@ struct OriginalSpec {
     note: String,
 }
 
-/// A cell of a table.
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
 enum TableCell {

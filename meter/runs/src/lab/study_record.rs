@@ -33,7 +33,6 @@ pub struct OriginalTable {
     /// Its rows, each as long as `columns`.
     pub rows: Vec<Vec<String>>,
     /// The file of the experiment that repeats it; `None` if it belongs to no single one.
-    #[serde(default)]
     pub experiment: Option<String>,
     /// Conditions of the original measurement; may be empty.
     #[serde(default)]

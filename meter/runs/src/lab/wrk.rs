@@ -3,7 +3,6 @@
 use super::other_client::{OtherLoad, OtherResult};
 use super::work_folder::WorkFolder;
 
-/// Its command line.
 pub(super) fn command_line(
     work_folder: &WorkFolder<'_>,
     asked: &OtherLoad<'_>,

@@ -68,7 +68,6 @@ pub struct Sweep {
     pub top: Option<TopRate>,
     /// The level with the highest throughput over mean response time; `None` with fewer than two
     /// levels.
-    #[serde(default)]
     pub power: Option<Power>,
     /// Level at which the way down differs most from the way up.
     pub hysteresis: Option<Hysteresis>,
@@ -86,10 +85,8 @@ pub struct Sweep {
     pub sessions: bool,
     /// Limits of the server over all levels, the likeliest first. Empty where nothing shows a
     /// limit, none where nothing was sampled.
-    #[serde(default)]
     pub bottleneck: Option<Vec<Finding>>,
     /// Demands of one request, at the level with the highest throughput.
-    #[serde(default)]
     pub demands: Option<Demands>,
     /// Limits that could not be judged, in sentences without a full stop.
     #[serde(default)]
@@ -177,7 +174,6 @@ pub struct Attained {
     /// The highest level that meets it.
     pub highest: Option<f64>,
     /// Level at which it ceases to hold, between two levels.
-    #[serde(default)]
     pub crossing: Option<Crossing>,
     /// Why that cannot be said; empty if it can.
     #[serde(default)]

@@ -280,7 +280,6 @@ fn invalid(trials: &Trials) -> Option<String> {
     Some(format!("{place} is INVALID: {}", trial.reasons.join("; ")))
 }
 
-/// The runs that are SUSPECT.
 struct Suspects<'a> {
     count: usize,
     of: usize,

@@ -12,7 +12,7 @@ const LONG: Duration = Duration::from_secs(60);
 
 fn line(target: &[u8]) -> LogLine<'_> {
     LogLine {
-        peer: Ipv4Addr::LOCALHOST.into(),
+        client: Ipv4Addr::LOCALHOST.into(),
         method: b"GET",
         target,
         version: "HTTP/1.1",

@@ -79,7 +79,6 @@ fn record(row: TextRow) -> AppliedFile {
     AppliedFile::read(file, table, &stored, version)
 }
 
-/// A session that writes.
 pub(crate) fn open(options: &PostgresOptions) -> Result<PostgresSession, Error> {
     let mut session = PostgresSession::open(options)?;
     session.run(

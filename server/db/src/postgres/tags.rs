@@ -85,6 +85,7 @@ impl ColumnName {
             (_, Value::Null) => Some(Tag::narrow(hash((self.hash, 1_u8)))),
             (ValueClass::Integer, Value::Integer(integer)) => Some(self.integer(*integer)),
             (ValueClass::Text, Value::Text(text)) => Some(self.bytes(text.as_bytes())),
+            (ValueClass::Folded, Value::Text(text)) => self.folded(text.as_bytes()),
             (ValueClass::Uuid, Value::Text(text)) => {
                 canonical_uuid(text.as_bytes()).map(|u| self.bytes(&u))
             }
@@ -103,6 +104,7 @@ impl ColumnName {
                 .ok()
                 .map(|integer| self.integer(integer)),
             ValueClass::Text => Some(self.bytes(stored)),
+            ValueClass::Folded => self.folded(stored),
             ValueClass::Uuid => canonical_uuid(stored).map(|uuid| self.bytes(&uuid)),
             ValueClass::Boolean => match stored {
                 b"t" => Some(self.integer(1)),
@@ -110,6 +112,14 @@ impl ColumnName {
                 _ => None,
             },
         }
+    }
+
+    /// The tag of a text without its case. The database's locale says what the case of a letter is
+    /// that is not ASCII: `K`, the sign of kelvin, may equal `k`. Of two texts of ASCII letters it
+    /// makes equal none that are not equal so.
+    fn folded(self, text: &[u8]) -> Option<Tag> {
+        text.is_ascii()
+            .then(|| self.bytes(&text.to_ascii_lowercase()))
     }
 
     fn integer(self, integer: i64) -> Tag {
@@ -170,6 +180,14 @@ mod tests {
                 text.equal_to(&word.into())
             );
         }
+        let folded = column(ValueClass::Folded);
+        assert_eq!(
+            folded.touched_by(b"Ann@X"),
+            folded.equal_to(&"aNN@x".into())
+        );
+        assert_ne!(folded.touched_by(b"ann"), folded.equal_to(&"anna".into()));
+        // The sign of kelvin.
+        assert_eq!(folded.touched_by("\u{212a}".as_bytes()), None);
         let uuid = column(ValueClass::Uuid);
         let stored = uuid.touched_by(b"a0eebc99-9c0b-4ef8-bb6d-6bb9bd380a11");
         assert!(stored.is_some());

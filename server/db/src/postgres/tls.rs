@@ -181,7 +181,6 @@ impl TlsConnect<Socket> for Connector {
     }
 }
 
-/// A socket with TLS.
 pub(crate) struct SecureStream(tokio_rustls::client::TlsStream<Socket>);
 
 impl TlsStream for SecureStream {

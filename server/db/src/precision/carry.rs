@@ -4,8 +4,12 @@
 use super::equalities::{EqualColumns, Equalities, SemiJoin};
 use super::model::{BlockColumn, BlockId, FactorColumn, Model};
 use super::narrow::{Moved, Narrowed};
-use super::values::{ColumnRestriction, Values};
-use super::witness::{Witness, WitnessSource, witness};
+use super::values::{ColumnRestriction, ValueClass, Values};
+use super::witness::{NoWitness, Witness, WitnessSource, witness};
+use crate::advice::Cause;
+
+/// Queries whose rows are narrowed by those of another in them are looked into this deep.
+const MAX_DEPTH: usize = 3;
 
 /// How much a restriction is worth, the best first. Restrictions up to [`Rank::Parameter`] do not
 /// depend on other factors.
@@ -40,6 +44,10 @@ pub(super) struct Carrier<'m, 'w, W: WitnessSource> {
     pub(super) closed: Vec<bool>,
     /// The blocks of semi-joins by whose rows factors are narrowed.
     pub(super) sources: Vec<BlockId>,
+    /// How many queries are looked into at the moment for the rows of another in them.
+    pub(super) depth: usize,
+    /// Factors that an index would narrow, each with the cause that says which.
+    pub(super) unindexed: Vec<(usize, Cause)>,
 }
 
 impl<'m, W: WitnessSource> Carrier<'m, '_, W> {
@@ -94,7 +102,9 @@ impl<'m, W: WitnessSource> Carrier<'m, '_, W> {
                 if is_same || !self.is_open(to.factor) {
                     continue;
                 }
-                let Some(values) = self.values_of(*from) else {
+                let mut lacks = None;
+                let Some(values) = self.values_of(*from, &mut lacks) else {
+                    self.unindexed.extend(lacks.map(|cause| (to.factor, cause)));
                     continue;
                 };
                 if is_own && self.chosen[from.column.factor].is_none() {
@@ -129,8 +139,9 @@ impl<'m, W: WitnessSource> Carrier<'m, '_, W> {
         self.chosen[factor].is_none() && !self.closed[factor]
     }
 
-    /// Returns the values that a column has in the rows of its factor that count.
-    fn values_of(&mut self, from: BlockColumn) -> Option<Values> {
+    /// Returns the values that a column has in the rows of its factor that count. `lacks` is set if
+    /// there are none for the lack of an index.
+    fn values_of(&mut self, from: BlockColumn, lacks: &mut Option<Cause>) -> Option<Values> {
         let is_own = from.block == self.block;
         let chosen = match is_own {
             true => &self.chosen,
@@ -143,7 +154,7 @@ impl<'m, W: WitnessSource> Carrier<'m, '_, W> {
         if !is_own && self.is_source && are_witnessed {
             return None;
         }
-        self.values(from.block, from.column, rows.as_ref())
+        self.values(from.block, from.column, rows.as_ref(), lacks)
     }
 
     /// Returns the values that a column has in rows of its factor that are restricted so.
@@ -152,7 +163,10 @@ impl<'m, W: WitnessSource> Carrier<'m, '_, W> {
         block: BlockId,
         column: FactorColumn,
         rows: Option<&ColumnRestriction>,
+        lacks: &mut Option<Cause>,
     ) -> Option<Values> {
+        // Which values are equal to the given ones is not known.
+        let rows = rows.filter(|rows| rows.class != Some(ValueClass::Folded));
         let is_same = |rows: &&ColumnRestriction| {
             rows.column == column.column && !matches!(rows.values, Values::First(_))
         };
@@ -160,12 +174,14 @@ impl<'m, W: WitnessSource> Carrier<'m, '_, W> {
             return Some(rows.values.clone());
         }
         let factor = &self.model.blocks[block].factors[column.factor];
-        if let (Some(table), Some(rows)) = (&factor.table, rows)
-            && let Some(witness) = witness(self.source, table, column, rows, self.witnesses)
-        {
-            return Some(Values::Witnessed(witness));
+        if let (Some(table), Some(rows)) = (&factor.table, rows) {
+            match witness(self.source, table, column, rows, self.witnesses) {
+                Ok(witness) => return Some(Values::Witnessed(witness)),
+                Err(NoWitness::NoIndex(table, key)) => *lacks = Some(Cause::Index(table, key)),
+                Err(NoWitness::Unasked) => {}
+            }
         }
-        self.values_inside(factor.block?, column, rows)
+        self.values_inside(factor.block?, column, rows, lacks)
     }
 
     /// Returns the values that an output column of a block has, by the rows of the factor inside
@@ -175,6 +191,7 @@ impl<'m, W: WitnessSource> Carrier<'m, '_, W> {
         block: BlockId,
         column: FactorColumn,
         rows: Option<&ColumnRestriction>,
+        lacks: &mut Option<Cause>,
     ) -> Option<Values> {
         let inner = &self.model.blocks[block];
         if !inner.keeps_rows() {
@@ -192,11 +209,55 @@ impl<'m, W: WitnessSource> Carrier<'m, '_, W> {
                 ..rows.clone()
             })
         });
-        let rows = moved.or_else(|| {
-            let inside = self.inside(block);
-            independent(self.model, block, &inside, below.factor)
+        let rows = match moved {
+            Some(moved) => Some(moved),
+            None => self.rows_inside(block, below.factor, lacks),
+        };
+        self.values(block, below, Some(&rows?), lacks)
+    }
+
+    /// Returns what restricts a factor of another block there: what it states, or the values that
+    /// another factor of it has.
+    fn rows_inside(
+        &mut self,
+        block: BlockId,
+        factor: usize,
+        lacks: &mut Option<Cause>,
+    ) -> Option<ColumnRestriction> {
+        let inside = self.inside(block);
+        if let Some(rows) = independent(self.model, block, &inside, factor) {
+            return Some(rows);
+        }
+        // Nothing outside may narrow what this stands on.
+        let is_alone = inside
+            .equal_columns
+            .iter()
+            .all(|equal| equal.from.block == block);
+        if !self.model.blocks[block].carries || !is_alone || self.depth == MAX_DEPTH {
+            return None;
+        }
+        self.depth += 1;
+        let mut equal = inside.equal_columns.iter();
+        let found = equal.find_map(|EqualColumns { from, to, .. }| {
+            if to.factor != factor || from.column.factor == factor {
+                return None;
+            }
+            let known = independent(self.model, block, &inside, from.column.factor);
+            let values = match known {
+                Some(known) => self.values(block, from.column, Some(&known), lacks),
+                None => {
+                    let below = self.model.blocks[block].factors[from.column.factor].block;
+                    self.values_inside(below?, from.column, None, lacks)
+                }
+            };
+            Some(ColumnRestriction {
+                column: to.column,
+                class: Some(to.class),
+                values: values?,
+            })
         });
-        self.values(block, below, Some(&rows?))
+        self.depth -= 1;
+        found
     }
 
     /// Returns what the conditions of another block state, without what restricts it from outside.
@@ -223,13 +284,17 @@ impl<'m, W: WitnessSource> Carrier<'m, '_, W> {
         }
         let mut grows = false;
         for (from, to, rows) in found {
-            if self.is_open(to.factor)
-                && let Some(values) = self.values(block, from, Some(&rows))
-            {
-                self.take_values(to, values);
-                self.sources.push(block);
-                grows = true;
+            let mut lacks = None;
+            if !self.is_open(to.factor) {
+                continue;
             }
+            let Some(values) = self.values(block, from, Some(&rows), &mut lacks) else {
+                self.unindexed.extend(lacks.map(|cause| (to.factor, cause)));
+                continue;
+            };
+            self.take_values(to, values);
+            self.sources.push(block);
+            grows = true;
         }
         grows
     }
@@ -266,12 +331,11 @@ impl<'m, W: WitnessSource> Carrier<'m, '_, W> {
                 continue;
             };
             let known = self.equalities.found[column.factor].iter();
-            let known = known.filter(|known| {
-                known.column == column.column && !matches!(known.values, Values::First(_))
-            });
+            let known = known
+                .filter(|known| (known.column, known.class) == (column.column, Some(column.class)));
             let mut all: Vec<Values> = known.map(|known| known.values.clone()).collect();
             let block = self.block;
-            all.extend(self.values_of(BlockColumn { block, column }));
+            all.extend(self.values_of(BlockColumn { block, column }, &mut None));
             moved.extend(all.into_iter().map(|values| {
                 let class = column.class;
                 let output = 0;
@@ -310,7 +374,12 @@ fn rank<T>(
     let factor = &model.blocks[block].factors[factor];
     match &restriction.values {
         Values::Witnessed(_) | Values::First(_) => Rank::Witness,
-        Values::Given(_) if factor.unique.contains(&restriction.column) => Rank::Unique,
+        Values::Given(_)
+            if factor.unique.contains(&restriction.column)
+                && restriction.class != Some(ValueClass::Folded) =>
+        {
+            Rank::Unique
+        }
         values if values.has_parameter() => Rank::Parameter,
         Values::Given(_) => Rank::Constants,
     }

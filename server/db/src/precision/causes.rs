@@ -14,9 +14,12 @@ pub(super) fn causes<T>(block: &Block<T>) -> Vec<Cause> {
     for conjunct in &block.conditions {
         search.condition(&conjunct.condition, &conjunct.restricts);
     }
+    let is_joined = |cause: &Cause| matches!(cause, Cause::Join(_));
+    // What is joined to all rows, or to the first, counts as these do.
+    let is_of_all = matches!(block.otherwise, Cause::Aggregate | Cause::First)
+        && search.found.values().all(is_joined);
     let factors = 0..block.factors.len();
-    let cause = |factor| search.found.remove(&factor);
-    let causes = factors.map(cause);
+    let causes = factors.map(|factor| search.found.remove(&factor).filter(|_| !is_of_all));
     causes
         .map(|cause| cause.unwrap_or_else(|| block.otherwise.clone()))
         .collect()

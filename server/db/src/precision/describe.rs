@@ -1,6 +1,6 @@
 //! Dependencies of a query in the owner's words.
 
-use super::values::{Operand, Values};
+use super::values::{Operand, ValueClass, Values};
 use super::witness::Witness;
 use crate::Value;
 use crate::query::Param;
@@ -18,7 +18,15 @@ pub(crate) struct DescribedTable<'a> {
     pub(crate) name: String,
     /// For each reference the column that selects its rows, its values, and a remark; none if all
     /// rows count.
-    pub(crate) references: Vec<(&'a str, &'a Values, &'a str)>,
+    pub(crate) references: Vec<(String, &'a Values, &'a str)>,
+}
+
+/// Returns a column as it is compared.
+pub(crate) fn compared(column: &str, class: Option<ValueClass>) -> String {
+    match class {
+        Some(ValueClass::Folded) => format!("lower({column})"),
+        _ => column.to_owned(),
+    }
 }
 
 impl Described<'_> {
@@ -39,8 +47,8 @@ impl Described<'_> {
             }
             lines.extend(references.into_iter().map(|(column, values, remark)| {
                 let line = match short {
-                    true => self.ends(&name, column, values),
-                    false => format!("{name}: rows {}", self.rows(column, values)),
+                    true => self.ends(&name, &column, values),
+                    false => format!("{name}: rows {}", self.rows(&column, values)),
                 };
                 line + remark
             }));

@@ -171,7 +171,10 @@ impl<'m> Equalities<'m> {
             for (known, others) in common.iter_mut().zip(&branch) {
                 let either = known.iter().filter_map(|one| {
                     let mut others = others.iter();
-                    one.or(others.find(|other| other.column == one.column)?)
+                    let is_same = |other: &&ColumnRestriction| {
+                        (other.column, other.class) == (one.column, one.class)
+                    };
+                    one.or(others.find(is_same)?)
                 });
                 *known = either.collect();
             }
@@ -195,7 +198,8 @@ impl<'m> Equalities<'m> {
             grows = false;
             for EqualColumns { from, to, .. } in &equal_columns {
                 let is_of_column = |known: &&ColumnRestriction| {
-                    known.column == from.column.column && !matches!(known.values, Values::First(_))
+                    let known_as = (known.column, known.class);
+                    known_as == (from.column.column, Some(from.column.class))
                 };
                 let known: Vec<Values> = match from.block == self.block {
                     true => {

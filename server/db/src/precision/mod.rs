@@ -23,7 +23,7 @@ mod narrow;
 pub(crate) mod values;
 pub(crate) mod witness;
 
-pub(crate) use describe::{Described, DescribedTable};
+pub(crate) use describe::{Described, DescribedTable, compared};
 pub(crate) use model::Model;
 pub(crate) use narrow::{Moved, Narrowed, narrow};
 pub(crate) use values::{ColumnRestriction, MAX_VALUES, Operand, ValueClass, Values};

@@ -185,6 +185,7 @@ impl<T> Block<T> {
         let is_key = |side: &Side| {
             matches!(&side.term, Term::Column(found) if found.block == id
                 && found.column.factor == factor
+                && found.column.class != ValueClass::Folded
                 && self.factors[factor].unique.contains(&found.column.column))
         };
         self.conditions.iter().any(|conjunct| {
@@ -200,7 +201,6 @@ impl<T> Block<T> {
         })
     }
 
-    /// Returns the column that an output column is.
     pub(super) fn output(&self, place: usize) -> Option<FactorColumn> {
         self.outputs.get(place).copied().flatten()
     }
@@ -223,7 +223,10 @@ impl<T> Block<T> {
         };
         let column = self.output(place)?;
         let is_key = lists.iter().all(|keys| keys.contains(&column));
-        (is_key && column.class == class).then_some(column)
+        // Texts that differ without their case differ.
+        let is_folded = (column.class, class) == (ValueClass::Text, ValueClass::Folded);
+        let is_passed = is_key && (column.class == class || is_folded);
+        is_passed.then_some(FactorColumn { class, ..column })
     }
 
     /// True if an equality of this class on an output column of a set operation may be moved into

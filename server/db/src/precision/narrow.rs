@@ -139,14 +139,20 @@ fn narrow_block<W: WitnessSource>(
         chosen: vec![None; factors],
         closed: vec![false; factors],
         sources: Vec::new(),
+        depth: 0,
+        unindexed: Vec::new(),
     };
     carrier.choose();
     let inward = carrier.moved_into_semi_joins();
+    let mut causes = causes(block);
+    for (factor, cause) in carrier.unindexed {
+        causes[factor] = cause;
+    }
     let mut narrowed = Narrowed {
         found: carrier.equalities.found,
         chosen: carrier.chosen,
         sources: carrier.sources,
-        causes: causes(block),
+        causes,
         is_source,
     };
     move_into_arms(block, moved, &mut narrowed.found);

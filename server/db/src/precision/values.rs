@@ -14,6 +14,9 @@ pub(crate) enum ValueClass {
     Integer,
     /// Texts that are equal byte for byte.
     Text,
+    /// Texts that are equal once the case of their letters is taken away: `lower(a) = lower(b)`.
+    /// Only what is compared with values has this form, never a column by itself.
+    Folded,
     /// PostgreSQL's `uuid`.
     Uuid,
     /// PostgreSQL's `boolean`.
@@ -132,7 +135,9 @@ pub(crate) fn items(list: &Value, class: ValueClass) -> Option<Vec<Value>> {
     let item = |item: &Json| match (class, item) {
         (_, Json::Null) => Some(Value::Null),
         (ValueClass::Integer, Json::Number(number)) => number.as_i64().map(Value::Integer),
-        (ValueClass::Text | ValueClass::Uuid, Json::String(text)) if !text.contains('\0') => {
+        (ValueClass::Text | ValueClass::Folded | ValueClass::Uuid, Json::String(text))
+            if !text.contains('\0') =>
+        {
             Some(text.as_str().into())
         }
         (ValueClass::Boolean, Json::Bool(truth)) => Some(Value::Boolean(*truth)),

@@ -13,7 +13,7 @@ use crate::data_file::quoted;
 
 /// A witness that finds more rows makes the whole table a dependency. So a witness costs at most
 /// this many lookups in an index.
-pub(super) const MAX_ROWS: usize = 1_024;
+pub(crate) const MAX_ROWS: usize = 1_024;
 
 /// A query for the values that `column` has in the rows of `table` that count.
 #[derive(Debug, PartialEq)]
@@ -27,6 +27,8 @@ pub(crate) struct Witness {
     /// The restriction of the table, on `key`. It refers only to witnesses before this one.
     pub(crate) rows: ColumnRestriction,
     pub(crate) sql: String,
+    /// What follows FROM in it.
+    pub(crate) tail: String,
     /// The values of the parameters of `sql`, in order.
     pub(crate) params: Vec<Operand>,
 }
@@ -43,12 +45,12 @@ pub(crate) trait WitnessSource {
     /// Returns the condition that a name is one of some values.
     fn is_one_of(&self, name: &str, values: AskedValues<'_>) -> String;
 
-    /// Returns the condition, with one parameter, that a row is not behind the last of the first
-    /// rows with this number; none if that row is not known when a witness runs.
-    fn is_among_first(&self, name: &str, rows: usize) -> Option<String>;
+    /// Returns what follows FROM in a query for the first rows with this number, by `key` in SQL:
+    /// at least those that are not behind the last one; and its parameters.
+    fn first(&self, source: &str, key: &str, rows: usize) -> Option<(String, Vec<Operand>)>;
 
-    /// True if the witness would not look at all rows of a table.
-    fn seeks(&self, witness: &Witness) -> bool;
+    /// True if the witness would not look at all rows of the table, which it asks by this column.
+    fn seeks(&self, table: &Self::Table, key: usize, witness: &Witness) -> bool;
 }
 
 /// The names by which a witness reads a table.
@@ -71,6 +73,14 @@ pub(crate) enum AskedValues<'a> {
     Rows(&'a str),
 }
 
+/// Why there is no witness for a column.
+pub(super) enum NoWitness {
+    /// The table is not to be asked so.
+    Unasked,
+    /// The table, by its name, has no index by which the rows of this column are found.
+    NoIndex(String, String),
+}
+
 /// Returns the number among the `known` witnesses of that for the values of `column` in these rows
 /// of a table, which is added to them if it is new.
 pub(super) fn witness<S: WitnessSource>(
@@ -79,43 +89,45 @@ pub(super) fn witness<S: WitnessSource>(
     FactorColumn { column, class, .. }: FactorColumn,
     rows: &ColumnRestriction,
     known: &mut Vec<Witness>,
-) -> Option<usize> {
-    let names = source.names(table, column, rows.column)?;
+) -> Result<usize, NoWitness> {
+    let names = source.names(table, column, rows.column);
+    let names = names.ok_or(NoWitness::Unasked)?;
     let by = quoted(&names.key);
-    let (condition, params) = match &rows.values {
-        Values::Given(operands) => given(source, &by, operands),
-        Values::Witnessed(index) => {
-            let inner = known.get(*index)?;
-            let condition = source.is_one_of(&by, AskedValues::Rows(&inner.sql));
-            (condition, inner.params.clone())
+    let all = format!("limit {}", MAX_ROWS + 1);
+    let (tail, params) = match &rows.values {
+        Values::Given(operands) => {
+            let (condition, params) = given(source, &by, operands);
+            (format!("{} where {condition} {all}", names.source), params)
         }
-        Values::First(index) => (
-            source.is_among_first(&by, *index)?,
-            vec![Operand::Last(*index)],
-        ),
+        Values::Witnessed(index) => {
+            let inner = known.get(*index).ok_or(NoWitness::Unasked)?;
+            let condition = source.is_one_of(&by, AskedValues::Rows(&inner.sql));
+            let tail = format!("{} where {condition} {all}", names.source);
+            (tail, inner.params.clone())
+        }
+        Values::First(index) => {
+            let first = source.first(&names.source, &by, *index);
+            first.ok_or(NoWitness::Unasked)?
+        }
     };
-    let sql = format!(
-        "select {} from {} where {condition} limit {}",
-        quoted(&names.column),
-        names.source,
-        MAX_ROWS + 1
-    );
     let witness = Witness {
+        sql: format!("select {} from {tail}", quoted(&names.column)),
         table: names.table,
         column: names.column,
         class,
         key: names.key,
         rows: rows.clone(),
-        sql,
+        tail,
         params,
     };
     if let Some(index) = known.iter().position(|known| *known == witness) {
-        return Some(index);
+        return Ok(index);
     }
-    source.seeks(&witness).then(|| {
-        known.push(witness);
-        known.len() - 1
-    })
+    if !source.seeks(table, rows.column, &witness) {
+        return Err(NoWitness::NoIndex(witness.table, witness.key));
+    }
+    known.push(witness);
+    Ok(known.len() - 1)
 }
 
 /// Returns the condition that a name is one of the operands, and these in the order of their

@@ -2,7 +2,6 @@
 
 use super::{Dialect, Lexer, Token, TokenKind};
 
-/// One statement of a script.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ScriptStatement<'a> {
     /// The byte at which it begins, without the white space and comments before it.

@@ -41,7 +41,6 @@ pub(crate) struct VirtualTable {
     pub(crate) content: Option<String>,
 }
 
-/// One column.
 #[derive(Clone, Debug)]
 pub(crate) struct CatalogColumn {
     /// Lower-case.
@@ -109,6 +108,14 @@ impl CatalogTable {
                 (self.can_narrow && column.has_binary_order).then(|| column.name.clone())
             }
             ResolvedColumn::Rowid => self.rowid_name().filter(|_| self.can_narrow),
+        }
+    }
+
+    /// True if the column is the rowid, which is never null.
+    pub(crate) fn is_rowid(&self, found: ResolvedColumn) -> bool {
+        match found {
+            ResolvedColumn::Column(index) => self.rowid_column == Some(index),
+            ResolvedColumn::Rowid => true,
         }
     }
 

@@ -74,8 +74,10 @@ fn advise(message: &str, catalog: &Catalog) -> Option<String> {
         .strip_prefix("near \"")
         .and_then(|rest| rest.split_once('"'));
     if let Some((word, _)) = near {
-        let keyword = closest(&word.to_ascii_lowercase(), KEYWORDS.iter().copied());
-        let known = KEYWORDS.contains(&word.to_ascii_lowercase().as_str());
+        let keyword = closest(&word.to_ascii_lowercase(), KEYWORDS.split(' '));
+        let known = KEYWORDS
+            .split(' ')
+            .any(|known| known.eq_ignore_ascii_case(word));
         return did_you_mean(keyword.filter(|_| !known)).or_else(|| {
             Some(format!(
                 "the statement can be read up to `{word}`; look just before it"
@@ -88,48 +90,10 @@ fn advise(message: &str, catalog: &Catalog) -> Option<String> {
 }
 
 /// The keywords of statements, for the correction of misspelt ones.
-const KEYWORDS: &[&str] = &[
-    "select",
-    "from",
-    "where",
-    "group",
-    "order",
-    "by",
-    "having",
-    "limit",
-    "offset",
-    "join",
-    "left",
-    "inner",
-    "on",
-    "using",
-    "and",
-    "or",
-    "not",
-    "null",
-    "in",
-    "like",
-    "between",
-    "exists",
-    "union",
-    "distinct",
-    "as",
-    "asc",
-    "desc",
-    "case",
-    "when",
-    "then",
-    "else",
-    "end",
-    "with",
-    "insert",
-    "into",
-    "values",
-    "update",
-    "set",
-    "delete",
-    "returning",
-];
+const KEYWORDS: &str = "\
+    select from where group order by having limit offset join left inner on using and or not null \
+    in like between exists union distinct as asc desc case when then else end with insert into \
+    values update set delete returning";
 
 fn did_you_mean(near: Option<&str>) -> Option<String> {
     near.map(|near| format!("did you mean {near}?"))

@@ -52,7 +52,6 @@ impl LogSource for LogFile<'_> {
 /// The pages that one commit wrote.
 pub(crate) type CommitPages = Vec<u32>;
 
-/// The header of one frame.
 struct FrameHeader {
     page: u32,
     ends_commit: bool,
@@ -206,7 +205,6 @@ mod tests {
 
     const PAGE: u32 = 512;
 
-    /// A log in memory.
     #[derive(Clone)]
     struct MemoryLog {
         salts: [u32; 2],

@@ -135,8 +135,12 @@ impl ColumnHash {
                 Some(self.integer((*truth).into()))
             }
             (Some(ValueClass::Text), Value::Text(text)) => Some(self.text(text.as_bytes())),
+            // SQLite knows the case of ASCII letters alone.
+            (Some(ValueClass::Folded), Value::Text(text)) => {
+                Some(self.text(&text.as_bytes().to_ascii_lowercase()))
+            }
             // TEXT affinity applies to the parameter, and SQLite writes an integer as a decimal.
-            (Some(ValueClass::Text), Value::Integer(integer)) => {
+            (Some(ValueClass::Text | ValueClass::Folded), Value::Integer(integer)) => {
                 Some(self.text(integer.to_string().as_bytes()))
             }
             _ => None,
@@ -154,6 +158,9 @@ impl ColumnHash {
                 exact(real).map_or(TouchedTags::Nothing, |i| TouchedTags::One(self.integer(i)))
             }
             (Some(ValueClass::Text), StoredValue::Text(text)) => TouchedTags::One(self.text(text)),
+            (Some(ValueClass::Folded), StoredValue::Text(text)) => {
+                TouchedTags::One(self.text(&text.to_ascii_lowercase()))
+            }
             // SQLite might convert it.
             _ => TouchedTags::All,
         }

@@ -49,16 +49,14 @@ fn each_cause_has_its_remedy_and_its_cost() {
                 add "where column = :parameter" on an integer or text column (the query gives these rows alone, so the address has to say which)
         select id from user order by name desc limit 10
             every change to user ends its results: any row may come to be among the first in that order
-                order by a column with an index, and by a unique one; or take the first of a group, by "where column = :parameter" on an integer or text column; or keep the first in a small table of their own (each write keeps that up, by a trigger or in the form)
+                order by a column that is shown and has an index, and last by a unique one; or take the first of a group, by "where column = :parameter" on an integer or text column; or keep the first in a small table of their own (each write keeps that up, by a trigger or in the form)
         select count(*) from user
-            every change to user ends its results: any row counts for what is counted or summed
+            every change to user ends its results: any row counts for what is counted or summed, so no condition can help
                 keep the figure in a table with one row for each value, and select that row (each write keeps that up, by a trigger or in the form)
         select * from user where name like :a
             every change to user ends its results: no condition on it is an equality with a value
                 add "where column = :parameter" on an integer or text column that holds as well, such as the group of what is looked for (a column for it, if there is none)
         select * from user where lower(name) = :a
-            every change to user ends its results: its columns are compared within functions or other expressions
-                keep what is computed in a column of its own, not a generated one, and compare that (each write keeps that up, by a trigger or in the form)
         select * from user where id in (select author_id from article where id = :a)
         select * from user where id = (select author_id from article where id = :a)
         select * from user where id = :a or name = :b

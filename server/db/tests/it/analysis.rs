@@ -455,3 +455,28 @@ fn a_view_that_reads_the_clock_is_named() {
     "#]];
     expected.assert_eq(&descriptions(schema, &queries));
 }
+
+/// SQLite takes an expression of 1000 levels and 500 SELECTs. Parentheses end earlier: the parser
+/// that reads the text here takes 50.
+#[test]
+fn the_deepest_texts_that_sqlite_takes_fit_into_the_stack_of_a_thread() {
+    let chain = |part: &str, joint: &str, times: usize| vec![part; times].join(joint);
+    let any = chain("id = :id", " or ", 990);
+    let all = chain("id = :id", " and ", 990);
+    let sum = chain("id", " + ", 990);
+    let (open, close) = ("(".repeat(45), ")".repeat(45));
+    for sql in [
+        format!("select * from article where {any}"),
+        format!("select * from article where {all}"),
+        format!("select {sum} from article where id = {open}:id{close}"),
+        format!("select * from {open}article{close}"),
+        chain("select id from article", " union all ", 490),
+        format!(
+            "select id from article where id in {}",
+            chain("(select id from article where id in ", "", 45) + "(1)" + &close
+        ),
+    ] {
+        let described = descriptions(SCHEMA, &[&sql]);
+        assert!(!described.contains("error"), "{described}");
+    }
+}

@@ -257,7 +257,12 @@ impl ModelCase {
 
     fn condition_on(&mut self, qualifier: &str, column: &str, other: &str) -> String {
         let literal = self.literal();
-        match self.below(14) {
+        match self.below(16) {
+            14 => format!("lower({qualifier}{column}) = lower(:p)"),
+            15 => format!(
+                "{} = upper({qualifier}{column})",
+                self.of(&[":p", "upper(:p)", "lower(:q)", "'A'"])
+            ),
             11 => format!("({qualifier}{column} = :p or {qualifier}{column} = {literal})"),
             12 => format!(
                 "({qualifier}{column} = :p and {qualifier}{other} > {literal} or {qualifier}{other} = 7 and {qualifier}{column} in (:q, 1))"

@@ -73,6 +73,12 @@ fn equalities_restrict() {
             "select count(*) from album where artist_id = :r",
             "select year, count(*) from album where artist_id = :r group by year",
             "select * from album where id = null",
+            "select * from album where lower(title) = lower(:t)",
+            "select * from album where :t = upper(title) and year > 1973",
+            "select * from album where title = lower(:t)",
+            "select * from album where lower(title) = title",
+            "select * from album a join artist r on r.id = a.artist_id where lower(a.title) = lower(:t)",
+            "select * from album a join artist r on lower(r.name) = lower(a.title) where lower(a.title) = lower(:t)",
             "select * from album",
         ],
         &expect![[r#"
@@ -117,6 +123,20 @@ fn equalities_restrict() {
                 album: rows with artist_id = :r
             select * from album where id = null
                 album: rows with id = NULL
+            select * from album where lower(title) = lower(:t)
+                album: rows with lower(title) = :t
+            select * from album where :t = upper(title) and year > 1973
+                album: rows with lower(title) = :t
+            select * from album where title = lower(:t)
+                album: every change
+            select * from album where lower(title) = title
+                album: every change
+            select * from album a join artist r on r.id = a.artist_id where lower(a.title) = lower(:t)
+                album: rows with lower(title) = :t
+                artist: every change
+            select * from album a join artist r on lower(r.name) = lower(a.title) where lower(a.title) = lower(:t)
+                album: rows with lower(title) = :t
+                artist: every change
             select * from album
                 album: every change
         "#]],
@@ -133,6 +153,8 @@ fn equalities_pass_into_views_subqueries_and_common_tables() {
             "select * from charts where sold = :n",
             "select * from works where id = :id",
             "select * from latest where id = :id",
+            "select * from disc where lower(title) = :t",
+            "select * from (select title, count(*) from album group by title) a where lower(a.title) = :t",
             "select * from (select id, title from album) a where a.id = :id",
             "select * from (select distinct artist_id from album) a where a.artist_id = :r",
             "select * from (select artist_id, max(year) as y from album group by artist_id) a where a.artist_id = :r",
@@ -173,6 +195,11 @@ fn equalities_pass_into_views_subqueries_and_common_tables() {
                 track: rows with id = :id
             select * from latest where id = :id
                 album: every change
+            select * from disc where lower(title) = :t
+                album: rows with lower(title) = :t
+                artist: every change
+            select * from (select title, count(*) from album group by title) a where lower(a.title) = :t
+                album: rows with lower(title) = :t
             select * from (select id, title from album) a where a.id = :id
                 album: rows with id = :id
             select * from (select distinct artist_id from album) a where a.artist_id = :r
@@ -226,6 +253,8 @@ fn restrictions_are_carried_on_along_keys() {
             "select * from (select * from album where artist_id = :r) a join track t on t.album_id = a.id",
             "with a as (select * from album where artist_id = :r) select * from a join track t on t.album_id = a.id",
             "with a as (select * from album where artist_id = :r), t as (select t.* from track t join a on a.id = t.album_id) select count(*) from t join line on track_id = t.id",
+            "with a as (select * from album where artist_id = :r), t as (select t.* from track t left join a on a.id = t.album_id) select count(*) from t join line on track_id = t.id",
+            "select i.invoice_id from (select t.id from track t join album a on a.id = t.album_id where a.artist_id = :r) s join line i on i.track_id = s.id",
             "select * from artist where id in (select artist_id from album where id = :id)",
             "select * from artist where id = (select artist_id from album where id = :id)",
             "select * from artist r where exists (select 1 from follow f where f.artist_id = r.id and f.who = :who)",
@@ -273,7 +302,15 @@ fn restrictions_are_carried_on_along_keys() {
                 track: rows with album_id = id of album with artist_id = :r
             with a as (select * from album where artist_id = :r), t as (select t.* from track t join a on a.id = t.album_id) select count(*) from t join line on track_id = t.id
                 album: rows with artist_id = :r
+                line: rows with track_id = id of track with album_id = id of album with artist_id = :r
+                track: rows with album_id = id of album with artist_id = :r
+            with a as (select * from album where artist_id = :r), t as (select t.* from track t left join a on a.id = t.album_id) select count(*) from t join line on track_id = t.id
+                album: rows with artist_id = :r
                 line: every change
+                track: every change
+            select i.invoice_id from (select t.id from track t join album a on a.id = t.album_id where a.artist_id = :r) s join line i on i.track_id = s.id
+                album: rows with artist_id = :r
+                line: rows with track_id = id of track with album_id = id of album with artist_id = :r
                 track: rows with album_id = id of album with artist_id = :r
             select * from artist where id in (select artist_id from album where id = :id)
                 album: rows with id = :id
@@ -337,6 +374,9 @@ fn the_first_rows_of_an_order_restrict() {
             "select id, year from album order by year, id limit 3",
             "select id, year from album order by year limit 3",
             "select a.id, r.name from album a join artist r on r.id = a.artist_id order by a.id limit 3",
+            "select a.id, r.name from album a left join artist r on r.id = a.artist_id order by a.id desc limit :n offset 5",
+            "select a.id, (select count(*) from track t where t.album_id = a.id) as tracks from album a order by a.id limit 3",
+            "select a.id, l.name from album a join artist r on r.id = a.artist_id left join label l on l.id = r.label_id where a.year > 1973 order by a.id limit 3",
             "select artist_id, count(*) from album group by artist_id order by artist_id limit 3",
         ],
         &expect![[r#"
@@ -360,7 +400,17 @@ fn the_first_rows_of_an_order_restrict() {
                 album: every change
             select a.id, r.name from album a join artist r on r.id = a.artist_id order by a.id limit 3
                 album: rows among the first 3 by id
-                artist: every change
+                artist: rows with id = artist_id of album among the first 3 by id
+            select a.id, r.name from album a left join artist r on r.id = a.artist_id order by a.id desc limit :n offset 5
+                album: rows among the first :n + 5 by id desc
+                artist: rows with id = artist_id of album among the first :n + 5 by id desc
+            select a.id, (select count(*) from track t where t.album_id = a.id) as tracks from album a order by a.id limit 3
+                album: rows among the first 3 by id
+                track: rows with album_id = id of album among the first 3 by id
+            select a.id, l.name from album a join artist r on r.id = a.artist_id left join label l on l.id = r.label_id where a.year > 1973 order by a.id limit 3
+                album: rows among the first 3 by id
+                artist: rows with id = artist_id of album among the first 3 by id
+                label: rows with id = label_id of artist with id = artist_id of album among the first 3 by id
             select artist_id, count(*) from album group by artist_id order by artist_id limit 3
                 album: every change
         "#]],

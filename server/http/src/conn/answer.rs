@@ -1,7 +1,6 @@
 //! Requests become responses, at once or later, and in order.
 
 use std::future::Future;
-use std::net::SocketAddr;
 use std::ops::ControlFlow;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
@@ -20,6 +19,7 @@ use super::{After, Connection, NextAction, Stage};
 use crate::date::Persistence;
 use crate::h1::{Event, Framing, Head, Phase, Refusal};
 use crate::limits::TURN;
+use crate::peer::Peer;
 use crate::request::{Request, Version};
 use crate::response::{Body, Reply, Response, Service};
 
@@ -32,7 +32,7 @@ impl Exchange {
         connection: &mut Connection,
     ) -> Option<NextAction> {
         loop {
-            if self.respond_from_cache(&mut all.host) {
+            if self.respond_from_cache(&mut all.host, connection) {
                 if self.output.waiting() > all.host.most_output {
                     connection.stage = Stage::Sending(After::Read);
                     return None;
@@ -52,7 +52,7 @@ impl Exchange {
                     all.host.counters.requests.add(1);
                     self.release(&mut all.host.budgets);
                     let next = if head.framing == Framing::Length(0) {
-                        self.answer(&mut all.host, head, body, connection.peer)
+                        self.answer(&mut all.host, connection, head, body)
                     } else {
                         self.answer_body(all, connection, head, body)
                     };
@@ -109,9 +109,17 @@ impl Exchange {
     }
 
     /// Queues the cached response to a request that came before, if it is still valid.
-    fn respond_from_cache<S: Service>(&mut self, host: &mut Host<S>) -> bool {
+    fn respond_from_cache<S: Service>(
+        &mut self,
+        host: &mut Host<S>,
+        connection: &mut Connection,
+    ) -> bool {
         self.cache_miss = self.first_miss.take();
         if self.cache_miss.is_some() || host.draining.is_some() {
+            return false;
+        }
+        let (left, client) = (&mut connection.requests_left, &connection.client);
+        if !host.may_answer(left, client.0.as_ref()) {
             return false;
         }
         let Some(input) = self.decoder.undecoded() else {
@@ -132,6 +140,7 @@ impl Exchange {
                 self.body = None;
                 self.head_since = self.now;
                 self.answered += 1;
+                *left -= 1;
                 host.counters.requests.add(1);
                 return true;
             }
@@ -151,12 +160,12 @@ impl Exchange {
     fn answer_body<S: Service>(
         &mut self,
         all: &mut Connections<S>,
-        connection: &Connection,
+        connection: &mut Connection,
         head: Head,
         rest: Bytes,
     ) -> Option<Stage> {
         if self.receiver.is_some() {
-            return self.finish_body(&mut all.host, head, &rest, connection.peer);
+            return self.finish_body(&mut all.host, head, &rest, &connection.peer);
         }
         let body = match self.complete_body(all, connection, rest) {
             Ok(body) => body,
@@ -164,7 +173,7 @@ impl Exchange {
                 return self.queue(&mut all.host, head, Some(response_to(refusal)));
             }
         };
-        let next = self.answer(&mut all.host, head, body.bytes(), connection.peer);
+        let next = self.answer(&mut all.host, connection, head, body.bytes());
         // Not every slow response is made of the body: a page is not.
         if self.pending.is_none() || body.is_unused() {
             self.release(&mut all.host.budgets);
@@ -177,12 +186,21 @@ impl Exchange {
     fn answer<S: Service>(
         &mut self,
         host: &mut Host<S>,
+        connection: &mut Connection,
         head: Head,
         body: Bytes,
-        peer: SocketAddr,
     ) -> Option<Stage> {
         let (reply, repeated) = {
-            let mut request = self.decoder.request(&head, body, peer, self.now);
+            let mut request = self
+                .decoder
+                .request(&head, body, &connection.peer, self.now);
+            // One with a body was counted when the body began.
+            if head.framing == Framing::Length(0) {
+                let (left, client) = (&mut connection.requests_left, &connection.client);
+                if let Err(refusal) = host.admit_request(left, client.0.as_ref(), &request) {
+                    return self.queue(host, head, Some(response_to(refusal)));
+                }
+            }
             let cache_miss = self
                 .cache_miss
                 .take()
@@ -325,7 +343,7 @@ impl Exchange {
 
     /// Notifies the service of the responses in `exchange` to `peer`, which are sent or never will
     /// be.
-    pub(super) fn notify_done<S: Service>(&mut self, host: &mut Host<S>, peer: SocketAddr) {
+    pub(super) fn notify_done<S: Service>(&mut self, host: &mut Host<S>, peer: &Peer) {
         let Exchange {
             decoder,
             output,
@@ -344,7 +362,7 @@ impl Exchange {
         }
         output.clear();
         if let Some(status) = refused.take() {
-            host.notify(|service| service.refused(peer, status));
+            host.notify(|service| service.refused(peer.address, status));
         }
     }
 }
@@ -394,6 +412,8 @@ fn is_cacheable(head: &Head, request: &Request<'_>) -> bool {
         && head.version == Version::Http11
         && head.keep_alive
         && !head.expects_continue
+        // The same bytes may come from a peer that is not believed.
+        && !request.is_forwarded()
         && head.framing == Framing::Length(0)
 }
 

@@ -5,7 +5,6 @@
 //! and when it drops the response. A hit counts only references that belong to the worker, because
 //! a count that several workers write would move from core to core.
 
-use std::net::SocketAddr;
 use std::rc::Rc;
 
 use base_clock::Boottime;
@@ -14,6 +13,7 @@ use bytes::Bytes;
 use super::output::COPIED;
 use crate::h1::{Decoder, Head, request};
 use crate::limits::REPEATED_ANSWER;
+use crate::peer::Peer;
 use crate::prefetch::prefetch;
 use crate::request::Request;
 use crate::response::Response;
@@ -34,7 +34,7 @@ pub(super) struct CachedExchange {
 
 impl CachedExchange {
     /// The request, as received from `peer` at `received`.
-    pub(super) fn request(&self, peer: SocketAddr, received: Boottime) -> Request<'_> {
+    pub(super) fn request(&self, peer: &Peer, received: Boottime) -> Request<'_> {
         let (bytes, fields) = (&self.request, &self.fields);
         request(&self.head, bytes, fields, Bytes::new(), peer, received)
     }
@@ -202,6 +202,12 @@ impl RepeatedResponse {
     #[inline]
     pub(super) fn text(&self) -> &[u8] {
         &self.bytes[self.from as usize..]
+    }
+
+    /// The length of the request, which lies before the response.
+    #[inline]
+    pub(super) const fn request_len(&self) -> usize {
+        self.from as usize
     }
 
     /// A body that is shared with its source, else empty.

@@ -34,11 +34,21 @@ impl<S: Service> Connections<S> {
         }
     }
 
-    /// Advances a connection as far as possible now.
+    /// Advances a connection as far as possible now, unless it pauses.
     pub(super) fn drive(&mut self, connection: &mut Connection) -> NextAction {
+        if connection.is_paced {
+            connection.is_queued = true;
+            return NextAction::Wait;
+        }
+        let next = self.drive_stages(connection);
+        self.pace(connection, next)
+    }
+
+    fn drive_stages(&mut self, connection: &mut Connection) -> NextAction {
         let mut exchange = connection.exchange.take();
         loop {
             let step = match (connection.stage, &mut exchange) {
+                (Stage::ProxyHeader, _) => self.read_proxy_header(connection),
                 (Stage::Handshake | Stage::Idle, none) => self.first_bytes(connection, none),
                 (Stage::Lingering(left), _) => self.linger(connection, left),
                 (Stage::Reading, Some(exchange)) => exchange.read_and_answer(self, connection),
@@ -67,7 +77,7 @@ impl<S: Service> Connections<S> {
             };
             let has_exchange = !matches!(
                 connection.stage,
-                Stage::Handshake | Stage::Idle | Stage::Lingering(_)
+                Stage::ProxyHeader | Stage::Handshake | Stage::Idle | Stage::Lingering(_)
             );
             if has_exchange {
                 if let Some(step) = step {
@@ -87,7 +97,14 @@ impl<S: Service> Connections<S> {
 
     /// Handles a passed deadline; none if the connection ends.
     fn time_out(&mut self, connection: &mut Connection) -> Option<NextAction> {
+        if connection.is_paced {
+            return Some(self.resume(connection));
+        }
         match connection.stage {
+            Stage::ProxyHeader => {
+                self.host.counters.proxy_headers_missing.add(1);
+                None
+            }
             Stage::Handshake | Stage::Idle => {
                 if self.host.draining.is_none() {
                     self.host.counters.idle_timeouts.add(1);
@@ -115,8 +132,10 @@ impl<S: Service> Connections<S> {
     /// closes it.
     fn end(&mut self, connection: &mut Connection) {
         if let Some(mut http2) = connection.http2.take() {
+            connection.requests_left = http2.requests_left;
             http2.end(&mut self.host);
         }
+        self.settle(connection);
         connection.end_records();
         self.release_records(connection);
         if connection.has_failed() {
@@ -127,7 +146,7 @@ impl<S: Service> Connections<S> {
         }
         if let Some(mut exchange) = connection.exchange.take() {
             exchange.output.abandon_streamed();
-            exchange.notify_done(&mut self.host, connection.peer);
+            exchange.notify_done(&mut self.host, &connection.peer);
             self.host.give_back(exchange);
         }
         self.table.release(connection.token);
@@ -146,7 +165,7 @@ impl<S: Service> Connections<S> {
         // When the client answers this side's part of a handshake, the costly work is done.
         if connection.stage == Stage::Handshake && !connection.take_answered() {
             if !std::mem::replace(&mut connection.is_queued, true) {
-                let peer = connection.peer;
+                let peer = connection.peer.address;
                 self.table.queue_handshake(peer, token);
             }
             return;

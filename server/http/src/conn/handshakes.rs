@@ -7,7 +7,7 @@
 
 use std::collections::{HashMap, VecDeque};
 
-use crate::budget::ClientNetwork;
+use crate::client::ClientNetwork;
 use crate::event::Token;
 
 /// See the [module](self).

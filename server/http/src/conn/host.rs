@@ -2,6 +2,7 @@
 //! reach the others.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::rc::Rc;
 use std::sync::Arc;
 
 use base_clock::Boottime;
@@ -13,15 +14,18 @@ use crate::body_file::BodyFile;
 use crate::date::Tails;
 use crate::event::Mailbox;
 use crate::h2::{SharedBuffers, encode_fields};
-use crate::limits::{DRAIN_GRACE, Limits, OUTPUT, READ_BUFFER};
+use crate::limits::{DRAIN_GRACE, Limits, OUTPUT, Proxies, READ_BUFFER};
 use crate::request_budgets::RequestBudgets;
 use crate::response::Service;
-use crate::worker_group::Counters;
+use crate::worker_group::{Counters, WorkerGroup};
 
 /// See the [module](self).
 pub(crate) struct Host<S> {
     pub(crate) service: S,
     pub(crate) limits: Limits,
+    /// Those of the limits, for peers that are proxies.
+    pub(crate) proxies: Rc<Proxies>,
+    pub(crate) group: Arc<WorkerGroup>,
     pub(crate) counters: Arc<Counters>,
     pub(crate) mailbox: Arc<Mailbox>,
     pub(super) tails: Tails,
@@ -44,6 +48,7 @@ impl<S: Service> Host<S> {
     pub(crate) fn new(
         service: S,
         limits: Limits,
+        group: Arc<WorkerGroup>,
         counters: Arc<Counters>,
         mailbox: Arc<Mailbox>,
         fields: String,
@@ -52,7 +57,9 @@ impl<S: Service> Host<S> {
         Self {
             budgets: RequestBudgets::new(&limits),
             service,
+            proxies: Rc::new(limits.proxies.clone()),
             limits,
+            group,
             counters,
             mailbox,
             tails: Tails::new(fields, encode_fields),

@@ -7,7 +7,6 @@
 
 use std::fs::File;
 use std::io;
-use std::net::SocketAddr;
 use std::os::fd::AsFd as _;
 use std::time::Duration;
 
@@ -23,9 +22,11 @@ use super::http2_streaming::StreamReceiver;
 use super::send::begin_to_linger;
 use super::socket::IoOutcome;
 use super::{Connection, NextAction, Stage};
+use crate::client_counts::ClientCounts;
 use crate::event::{StreamToken, Token};
 use crate::h2::{ErrorCode, FileReader, ReceiveContext, Session, StreamId};
 use crate::limits::{OUTPUT, READ_BUFFER, TURN};
+use crate::peer::Peer;
 use crate::progress::TransferProgress;
 use crate::response::Service;
 use crate::worker_group::Counters;
@@ -39,7 +40,11 @@ const SHRINKS_AFTER: Duration = Duration::from_secs(2);
 pub(super) struct Http2 {
     pub(super) session: Session,
     pub(super) token: Token,
-    pub(super) peer: SocketAddr,
+    pub(super) peer: Peer,
+    /// The counts of its client.
+    pub(super) counts: Option<ClientCounts>,
+    /// Requests that may be answered before the counts are asked.
+    pub(super) requests_left: u16,
     /// Responses that are being made.
     pub(super) pending: Vec<PendingStream>,
     /// Streams of which something can go on: the response is new, or a waker was woken.
@@ -146,7 +151,9 @@ impl<S: Service> Connections<S> {
         let mut http2 = Box::new(Http2 {
             session,
             token: connection.token,
-            peer: connection.peer,
+            peer: connection.peer.clone(),
+            counts: connection.counts().cloned(),
+            requests_left: std::mem::take(&mut connection.requests_left),
             pending: Vec::new(),
             woken: Vec::new(),
             unread: Vec::new(),
@@ -297,6 +304,7 @@ impl Http2 {
         let outcome = connection.receive(&mut buffer);
         if let IoOutcome::Bytes(len) = outcome {
             all.host.counters.bytes_in.add(len as u64);
+            connection.moved(len);
             self.now = Boottime::now();
             self.take_frames(all, &buffer[..len]);
         }
@@ -349,6 +357,7 @@ impl Http2 {
             if !self.unsent.is_empty() {
                 match connection.transmit_bytes(&self.unsent) {
                     IoOutcome::Bytes(len) => {
+                        connection.moved(len);
                         self.note_sent(&all.host.counters, len);
                         self.unsent.drain(..len);
                         continue;
@@ -385,6 +394,7 @@ impl Http2 {
                     return Written::Closed;
                 }
             };
+            connection.moved(sent);
             self.note_sent(&all.host.counters, sent);
             self.unsent.extend_from_slice(&out[sent..]);
             all.host.http2_output = out;
@@ -411,7 +421,6 @@ impl Http2 {
 
     /// Notifies the service of streams that have ended.
     pub(super) fn note_ended<S: Service>(&mut self, host: &mut Host<S>) {
-        let peer = self.peer;
         while let Some(stream) = self.session.next_ended() {
             let is_refused = self
                 .refused
@@ -422,7 +431,7 @@ impl Http2 {
             } else if host.service.wants_done()
                 && let Some(status) = stream.status()
             {
-                let request = stream.request(peer, self.now);
+                let request = stream.request(&self.peer, self.now);
                 host.notify(|service| service.done(&request, status, stream.body_bytes()));
             }
             self.sources.retain(|source| source.stream != stream.id());

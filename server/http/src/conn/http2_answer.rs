@@ -50,7 +50,17 @@ impl Http2 {
             }
             SessionEvent::Repeated(stream, response) => {
                 all.host.counters.requests.add(1);
-                self.repeat(&mut all.host.tails, stream, response);
+                match self.may_answer(&all.host) {
+                    true => {
+                        self.requests_left -= 1;
+                        self.repeat(&mut all.host.tails, stream, response);
+                    }
+                    false => {
+                        all.host.counters.over_client_requests.add(1);
+                        let response = response_to(Refusal::TooManyRequests);
+                        self.respond(&mut all.host, stream, &response);
+                    }
+                }
             }
             SessionEvent::Refused(stream, refusal) => {
                 self.refuse_stream(&mut all.host, stream, refusal);
@@ -63,13 +73,17 @@ impl Http2 {
         }
     }
 
+    fn may_answer<S: Service>(&mut self, host: &Host<S>) -> bool {
+        host.may_answer(&mut self.requests_left, self.counts.as_ref())
+    }
+
     fn refuse_stream<S: Service>(
         &mut self,
         host: &mut Host<S>,
         stream: StreamId,
         refusal: Refusal,
     ) {
-        let (peer, status) = (self.peer, refusal.status());
+        let (peer, status) = (self.peer.address, refusal.status());
         host.counters.refused(status);
         host.notify(|service| service.refused(peer, status));
         self.refused.push(stream);
@@ -80,10 +94,13 @@ impl Http2 {
     /// Calls the service, unless an equal request has a response that is still valid.
     fn answer_stream<S: Service>(&mut self, all: &mut Connections<S>, stream: StreamId) {
         let mut hash = None;
-        if let Some(text) = self.session.repeatable_text(stream) {
+        if self.may_answer(&all.host)
+            && let Some(text) = self.session.repeatable_text(stream)
+        {
             let of_text = all.host.response_cache.hash(text);
             if let Some(response) = all.host.response_cache.get_http2(of_text, text, self.now) {
                 self.session.learn(stream, &response);
+                self.requests_left -= 1;
                 return self.repeat(&mut all.host.tails, stream, response);
             }
             hash = Some(of_text);
@@ -95,12 +112,22 @@ impl Http2 {
         if let Err(refusal) = self.complete_body(all, stream) {
             return self.refuse_stream(&mut all.host, stream, refusal);
         }
-        let reply = {
-            let Some(mut request) = self.session.request(stream, self.peer, self.now) else {
+        let had_body = self.session.had_body(stream);
+        let (reply, wants_validity) = {
+            let Some(mut request) = self.session.request(stream, &self.peer, self.now) else {
                 return;
             };
-            request.wants_validity = wants_validity;
-            catch_unwind(AssertUnwindSafe(|| all.host.service.call(&request)))
+            // One with a body was counted when the body began.
+            if !had_body {
+                let (left, counts) = (&mut self.requests_left, self.counts.as_ref());
+                if let Err(refusal) = all.host.admit_request(left, counts, &request) {
+                    return self.respond(&mut all.host, stream, &response_to(refusal));
+                }
+            }
+            // The same text may come from a peer that is not believed.
+            request.wants_validity = wants_validity && !request.is_forwarded();
+            let call = AssertUnwindSafe(|| all.host.service.call(&request));
+            (catch_unwind(call), request.wants_validity)
         };
         match reply {
             Ok(Reply::Ready(response)) => self.respond(&mut all.host, stream, &response),

@@ -9,6 +9,7 @@ use std::task::Poll;
 
 use base_clock::Boottime;
 
+use super::answer::response_to;
 use super::connections::Connections;
 use super::host::Host;
 use super::http2::Http2;
@@ -46,9 +47,13 @@ impl Http2 {
     /// Asks the service what becomes of a body.
     pub(super) fn begin_body<S: Service>(&mut self, all: &mut Connections<S>, stream: StreamId) {
         let handling = {
-            let Some(request) = self.session.request(stream, self.peer, self.now) else {
+            let Some(request) = self.session.request(stream, &self.peer, self.now) else {
                 return;
             };
+            let (left, counts) = (&mut self.requests_left, self.counts.as_ref());
+            if let Err(refusal) = all.host.admit_request(left, counts, &request) {
+                return self.end_body(&mut all.host, stream, Some(response_to(refusal)));
+            }
             catch_unwind(AssertUnwindSafe(|| all.host.service.body_begins(&request)))
         };
         let limit = match handling {
@@ -130,7 +135,7 @@ impl Http2 {
             .session
             .give_body(stream, |piece| give(&mut *receiver.receiver, piece));
         let reply = {
-            let Some(request) = self.session.request(stream, self.peer, self.now) else {
+            let Some(request) = self.session.request(stream, &self.peer, self.now) else {
                 return;
             };
             match given {

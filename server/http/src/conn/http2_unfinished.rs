@@ -58,7 +58,7 @@ impl Http2 {
         if bytes == 0 {
             return budgets.memory.release(self.holder());
         }
-        let holding = Holding::new(self.peer, bytes, self.counted_since, true);
+        let holding = Holding::new(self.peer.address, bytes, self.counted_since, true);
         budgets.memory.hold(self.holder(), holding);
     }
 
@@ -73,7 +73,10 @@ impl Http2 {
             if bytes == 0 {
                 budget.release(holder);
             } else {
-                budget.hold(holder, Holding::new(self.peer, bytes, since, held.may_end));
+                budget.hold(
+                    holder,
+                    Holding::new(self.peer.address, bytes, since, held.may_end),
+                );
             }
         }
     }

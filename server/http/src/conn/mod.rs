@@ -10,6 +10,7 @@
 //! - `read`: incoming bytes and their deadlines; `read_batch`: the first requests of a turn.
 //! - `answer`: requests become responses, at once or later; `response_cache`: a request that came
 //!   before gets its `cached_response`.
+//! - `allowance`: the connection's part of what its client may do, and the client that a proxy names.
 //! - `streaming`: bodies that the service takes as they arrive; `streamed_response`: bodies that it
 //!   makes while they are sent.
 //! - `unfinished`: what requests hold that have not arrived whole.
@@ -21,6 +22,7 @@
 //! - `socket`: system calls on the socket; `secure_socket`: the same through TLS; `secure_idle`:
 //!   beginnings of records while nothing else has begun.
 
+mod allowance;
 mod answer;
 mod cached_response;
 mod connections;
@@ -46,16 +48,18 @@ mod table;
 mod unfinished;
 mod write_batch;
 
-use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
 use base_clock::Boottime;
 use rustls::ServerConfig;
 
+use crate::client_counts::ClientConnection;
 use crate::event::{Ready, Token};
 use crate::h2::StreamId;
+use crate::peer::Peer;
 use crate::worker_group::ConnectionPermit;
+pub(crate) use allowance::TOO_MANY_CONNECTIONS;
 pub(crate) use connections::Connections;
 use exchange::Exchange;
 pub(crate) use host::Host;
@@ -72,8 +76,14 @@ pub(crate) struct Connection {
     pub(crate) is_queued: bool,
     /// True if the kernel holds back bytes that fill no segment.
     is_corked: bool,
+    /// True if the connection pauses until its deadline.
+    is_paced: bool,
+    /// Requests that may be answered before the counts of the client are asked.
+    requests_left: u16,
     pub(crate) token: Token,
     pub(crate) stage: Stage,
+    /// Bytes that may be moved before they are paid for.
+    pub(crate) bytes_left: i32,
     /// When the present stage times out.
     pub(crate) deadline: Boottime,
     /// When the timer compares the deadline with the clock.
@@ -81,7 +91,8 @@ pub(crate) struct Connection {
     exchange: Option<Box<Exchange>>,
     /// None: the bytes of the protocol are those of the socket.
     tls: Option<Box<SecureSocket>>,
-    pub(crate) peer: SocketAddr,
+    pub(crate) peer: Peer,
+    pub(crate) client: ClientConnection,
     /// The session at [`Stage::Http2`].
     http2: Option<Box<Http2>>,
     /// Counts the connection; released when dropped.
@@ -93,6 +104,8 @@ const _: () = assert!(std::mem::offset_of!(Connection, peer) <= 64);
 /// Stage of a connection: the event it waits for, or its next action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stage {
+    /// The header with which a proxy names its client.
+    ProxyHeader,
     /// The rest of a handshake of TLS, for which the others do not wait.
     Handshake,
     /// The first byte of a request; within a turn also the processing of the [read
@@ -145,7 +158,7 @@ impl Connection {
     /// A connection that has just been accepted.
     pub(crate) fn new(
         socket: OwnedFd,
-        peer: SocketAddr,
+        peer: Peer,
         token: Token,
         permit: ConnectionPermit,
         tls: Option<&Arc<ServerConfig>>,
@@ -161,6 +174,10 @@ impl Connection {
             },
             is_queued: false,
             is_corked: false,
+            is_paced: false,
+            requests_left: 0,
+            bytes_left: i32::MAX,
+            client: ClientConnection::default(),
             deadline: Boottime::NEVER,
             timer_at: Boottime::NEVER,
             exchange: None,

@@ -22,7 +22,6 @@ use crate::status::is_bodiless;
 /// A body up to this length is copied behind its head.
 pub(super) const COPIED: usize = 2 << 10;
 
-/// One response in the queue.
 #[derive(Debug)]
 struct QueuedResponse {
     answers: AnsweredRequest,

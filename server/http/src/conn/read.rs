@@ -60,7 +60,7 @@ impl<S: Service> Connections<S> {
         first: FirstRead,
         now: Boottime,
     ) -> Option<NextAction> {
-        let alone = self.look_up_alone(first, now);
+        let alone = self.look_up_alone(connection, first, now);
         if let Some(Ok(response)) = alone {
             self.write_batch
                 .push(BatchedWrite::Repeated(connection.token, response, now));
@@ -68,6 +68,7 @@ impl<S: Service> Connections<S> {
             return Some(NextAction::Batch);
         }
         connection.deadline = Boottime::NEVER;
+        connection.moved(self.read_batch.bytes(first).len());
         if connection.may_be_http2() && self.read_batch.bytes(first).starts_with(BEGINS_HTTP2) {
             let bytes = self.read_batch.bytes(first).to_vec();
             self.begin_http2(connection, &bytes, now);
@@ -125,16 +126,19 @@ impl<S: Service> Connections<S> {
     /// A response shows that they are: the request of an entry is exactly one head.
     fn look_up_alone(
         &mut self,
+        connection: &mut Connection,
         first: FirstRead,
         now: Boottime,
     ) -> Option<Result<RepeatedResponse, RequestHash>> {
         let hash = first.hash?;
-        if self.host.draining.is_some() {
+        let (left, client) = (&mut connection.requests_left, &connection.client);
+        if self.host.draining.is_some() || !self.host.may_answer(left, client.0.as_ref()) {
             return None;
         }
         let request = self.read_batch.bytes(first);
         let tail = self.host.tails.get(now, Persistence::Default);
         if let Some(response) = self.host.response_cache.get(hash, request, now, tail) {
+            *left -= 1;
             self.host.counters.requests.add(1);
             return Some(Ok(response.repeat(self.host.service.wants_done())));
         }
@@ -176,6 +180,7 @@ impl Exchange {
         match connection.receive(self.decoder.space(&host.limits)) {
             IoOutcome::Bytes(len) => {
                 host.counters.bytes_in.add(len as u64);
+                connection.moved(len);
                 self.decoder.received(len);
                 self.now = Boottime::now();
                 None

@@ -44,7 +44,7 @@ impl<S: Service> Connections<S> {
         if bytes > 0 {
             let now = Boottime::now();
             let since = *tls.counted_since.get_or_insert(now);
-            let holding = Holding::new(connection.peer, bytes, since, true);
+            let holding = Holding::new(connection.peer.address, bytes, since, true);
             self.host.budgets.memory.hold(holder, holding);
             if self.host.budgets.memory.is_over() {
                 let victims = self.host.budgets.victims(Full::Memory, now);

@@ -37,7 +37,10 @@ impl Exchange {
                 None => connection.transmit(&self.output),
             };
             match outcome {
-                IoOutcome::Bytes(len) => self.sent(&host.counters, len, file.is_some()),
+                IoOutcome::Bytes(len) => {
+                    connection.moved(len);
+                    self.sent(&host.counters, len, file.is_some());
+                }
                 IoOutcome::WouldBlock => {
                     connection.deadline = self.send_until(&host.limits);
                     return Some(NextAction::Wait);
@@ -59,7 +62,7 @@ impl Exchange {
             self.head_since = self.now;
         }
         let sent = std::mem::take(&mut self.sent);
-        self.notify_done(host, connection.peer);
+        self.notify_done(host, &connection.peer);
         let next = next_stage(connection, after);
         let asks_on = || self.decoder.phase() != Phase::Idle || connection.ready.read;
         let is_much = self.answered > TURN || (sent > host.most_output as u64 && asks_on());

@@ -12,6 +12,7 @@ use rustix::net::sockopt::set_tcp_cork;
 use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, recv, send, sendmsg};
 
 use super::Connection;
+use super::allowance::LEAST_BATCH;
 use super::output::{FilePart, Output};
 use crate::limits::FILE_CHUNK;
 
@@ -56,9 +57,19 @@ impl Connection {
     /// Receives bytes as they are on the socket, if it has some or not.
     #[inline]
     pub(super) fn receive_plain(&mut self, space: &mut [u8]) -> IoOutcome {
+        self.receive_with_flags(space, RecvFlags::empty())
+    }
+
+    /// Looks at bytes as they are on the socket, which keeps them.
+    pub(super) fn peek(&mut self, space: &mut [u8]) -> IoOutcome {
+        self.receive_with_flags(space, RecvFlags::PEEK)
+    }
+
+    #[inline]
+    fn receive_with_flags(&mut self, space: &mut [u8], flags: RecvFlags) -> IoOutcome {
         loop {
             let room = space.len();
-            match recv(&self.socket, &mut *space, RecvFlags::empty()) {
+            match recv(&self.socket, &mut *space, flags) {
                 Ok((_, 0)) => return IoOutcome::Closed,
                 Ok((_, len)) => {
                     // The end follows the last bytes and has no further event.
@@ -137,6 +148,12 @@ impl Connection {
         }
     }
 
+    /// Bytes of a file that are sent at once: not much more than the client may have.
+    fn most_of_file(&self) -> usize {
+        let left = usize::try_from(self.bytes_left).unwrap_or(0);
+        FILE_CHUNK.min(left.max(LEAST_BATCH))
+    }
+
     /// One `sendfile` of bounded length. If a file ends early, the promised length is wrong: the
     /// connection is cut, and the client sees that bytes are missing.
     pub(super) fn transmit_file(&mut self, part: &FilePart) -> IoOutcome {
@@ -146,7 +163,7 @@ impl Connection {
         let mut offset = part.offset;
         let len = usize::try_from(part.len)
             .unwrap_or(usize::MAX)
-            .min(FILE_CHUNK);
+            .min(self.most_of_file());
         // Fewer bytes may also mean that the file's page was not whole: only EAGAIN shows that the
         // socket is full.
         self.attempt(0, |connection| {

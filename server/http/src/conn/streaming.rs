@@ -4,7 +4,6 @@
 //! is read. While the receiver has no room, the connection is at [`Stage::Storing`], reads
 //! nothing, and has no deadline: it waits for the server.
 
-use std::net::SocketAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::task::Poll;
@@ -12,7 +11,7 @@ use std::task::Poll;
 use base_clock::Boottime;
 use bytes::Bytes;
 
-use super::answer::begin_answering;
+use super::answer::{begin_answering, response_to};
 use super::connections::Connections;
 use super::exchange::Exchange;
 use super::host::Host;
@@ -20,6 +19,7 @@ use super::{Connection, NextAction, Stage};
 use crate::event::Mailbox;
 use crate::h1::{Head, Refusal};
 use crate::limits::{BODY_TURN, SPARE_BUFFERS};
+use crate::peer::Peer;
 use crate::response::{Reply, Response, Service};
 use crate::streamed::{BodyHandling, give, poll_room};
 
@@ -33,7 +33,11 @@ impl Exchange {
     ) -> Option<Stage> {
         let handling = {
             let decoder = &self.decoder;
-            let request = decoder.request(&head, Bytes::new(), connection.peer, self.now);
+            let request = decoder.request(&head, Bytes::new(), &connection.peer, self.now);
+            let (left, client) = (&mut connection.requests_left, &connection.client);
+            if let Err(refusal) = host.admit_request(left, client.0.as_ref(), &request) {
+                return self.end_body(host, head, Some(response_to(refusal)));
+            }
             catch_unwind(AssertUnwindSafe(|| host.service.body_begins(&request)))
         };
         let limit = match handling {
@@ -150,7 +154,7 @@ impl Exchange {
         host: &mut Host<S>,
         head: Head,
         rest: &[u8],
-        peer: SocketAddr,
+        peer: &Peer,
     ) -> Option<Stage> {
         let mut receiver = self.receiver.take()?;
         let reply = {

@@ -9,7 +9,7 @@ use base_clock::Boottime;
 
 use super::handshakes::Handshakes;
 use super::{Connection, Stage};
-use crate::budget::ClientNetwork;
+use crate::client::Client;
 use crate::event::{Slab, Timers, Token};
 
 /// See the [module](self).
@@ -49,7 +49,7 @@ impl Table {
             return;
         }
         match connection.stage {
-            Stage::Handshake => self.queue_handshake(connection.peer, connection.token),
+            Stage::Handshake => self.queue_handshake(connection.peer.address, connection.token),
             _ => self.runnable.push_back(connection.token),
         }
     }
@@ -60,7 +60,8 @@ impl Table {
         self.handshakes.forget_ended(self.open.get(), |token| {
             connections.get_mut(token).is_some()
         });
-        self.handshakes.push(ClientNetwork::of(peer.ip()), token);
+        self.handshakes
+            .push(Client::new(peer.ip()).network(), token);
     }
 
     /// Schedules the timer for the deadline.
@@ -87,7 +88,7 @@ impl Table {
                     connection.is_queued = true;
                     self.runnable.push_back(connection.token);
                 }
-                Stage::Handshake | Stage::Idle => {
+                Stage::ProxyHeader | Stage::Handshake | Stage::Idle => {
                     connection.deadline = connection.deadline.min(until);
                     connection.timer_at = connection.timer_at.min(until);
                     self.timers.schedule(connection.token.index(), until);

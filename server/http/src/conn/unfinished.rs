@@ -159,7 +159,7 @@ impl Exchange {
     fn hold(&mut self, budget: &mut Budget, connection: &Connection, bytes: usize, may_end: bool) {
         let holder = connection.token.stream(0);
         self.holder = Some(holder);
-        let holding = Holding::new(connection.peer, bytes, self.head_since, may_end);
+        let holding = Holding::new(connection.peer.address, bytes, self.head_since, may_end);
         budget.hold(holder, holding);
     }
 

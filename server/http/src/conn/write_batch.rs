@@ -14,7 +14,7 @@ use base_clock::Boottime;
 use super::cached_response::RepeatedResponse;
 use super::connections::Connections;
 use super::socket::IoOutcome;
-use super::{After, Connection, Exchange, Stage};
+use super::{After, Connection, Exchange, NextAction, Stage};
 use crate::event::{RecentClients, Token};
 use crate::response::Service;
 
@@ -92,6 +92,7 @@ impl<S: Service> Connections<S> {
                     self.send_repeated(&mut connection, response, received);
                 }
             }
+            self.pace(&mut connection, NextAction::Wait);
             // For bytes that arrived meanwhile, and for the end, which has no further event.
             let is_idle = connection.stage == Stage::Idle;
             if connection.ready.read || (connection.ready.write && !is_idle) {
@@ -109,9 +110,10 @@ impl<S: Service> Connections<S> {
             exchange.output.wrote(sent);
             exchange.sent = sent as u64;
             self.host.counters.bytes_out.add(sent as u64);
+            connection.moved(sent);
         }
         if exchange.output.is_written() {
-            exchange.notify_done(&mut self.host, connection.peer);
+            exchange.notify_done(&mut self.host, &connection.peer);
             self.host.become_idle(connection, exchange.now);
             self.host.give_back(exchange);
         } else {
@@ -134,10 +136,11 @@ impl<S: Service> Connections<S> {
             IoOutcome::WouldBlock | IoOutcome::Closed => 0,
         };
         self.host.counters.bytes_out.add(sent as u64);
+        connection.moved(sent + response.request_len());
         if sent == len {
             if let Some(exchange) = response.exchange.filter(|_| response.is_reported) {
                 let body_bytes = (sent - response.head_len as usize) as u64;
-                let request = exchange.request(connection.peer, received);
+                let request = exchange.request(&connection.peer, received);
                 self.host
                     .notify(|service| service.done(&request, response.status, body_bytes));
             }

@@ -62,7 +62,8 @@ pub(super) fn decode<'a>(
                 match decoder.next(limits) {
                     Event::Request(head, body) => {
                         on_head(head.start, head.len);
-                        let request = decoder.request(&head, body, peer, Boottime::default());
+                        let request =
+                            decoder.request(&head, body, &peer.into(), Boottime::default());
                         requests.push(DecodedStream::of(&request, head.keep_alive));
                     }
                     Event::Refused(refusal) => {

@@ -150,7 +150,7 @@ impl FuzzedConnection {
             match event {
                 SessionEvent::Request(id) => {
                     let now = self.client.now;
-                    let request = self.client.session.request(id, peer(), now);
+                    let request = self.client.session.request(id, &peer(), now);
                     let request = request.expect("a request");
                     assert!(request.target.starts_with('/') && request.host().is_some());
                     assert!(

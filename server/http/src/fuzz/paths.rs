@@ -7,7 +7,7 @@ use crate::path::normalize;
 
 #[test]
 fn paths() {
-    let corpus = corpus("paths", words::PATHS);
+    let corpus = corpus("paths", &words::PATHS);
     bolero::check!(name = "paths")
         .with_max_len(256)
         .for_each(|engine: &[u8]| {

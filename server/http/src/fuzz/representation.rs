@@ -73,7 +73,7 @@ fn bytes(body: &Body) -> Bytes {
 
 #[test]
 fn ranges() {
-    let corpus = corpus("ranges", words::VALUES);
+    let corpus = corpus("ranges", &words::VALUES);
     bolero::check!(name = "ranges")
         .with_max_len(256)
         .for_each(|engine: &[u8]| {
@@ -290,7 +290,7 @@ fn broken_conditions() {
         "If-Range",
         "Range",
     ];
-    let corpus = corpus("broken_conditions", words::VALUES);
+    let corpus = corpus("broken_conditions", &words::VALUES);
     bolero::check!(name = "broken_conditions")
         .with_max_len(256)
         .for_each(|engine: &[u8]| {
@@ -322,7 +322,7 @@ fn broken_conditions() {
 /// prefers.
 #[test]
 fn accepted_codings() {
-    let corpus = corpus("accepted_codings", words::VALUES);
+    let corpus = corpus("accepted_codings", &words::VALUES);
     bolero::check!(name = "accepted_codings")
         .with_max_len(256)
         .for_each(|engine: &[u8]| {

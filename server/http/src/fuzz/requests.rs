@@ -32,7 +32,7 @@ fn read_twice(input: &[u8], limits: &Limits) -> DecodedRequest {
 
 #[test]
 fn heads() {
-    let (corpus, usual, tight) = (corpus("heads", words::HTTP), Limits::default(), tight());
+    let (corpus, usual, tight) = (corpus("heads", &words::HTTP), Limits::default(), tight());
     bolero::check!(name = "heads")
         .with_max_len(512)
         .for_each(|engine: &[u8]| {
@@ -47,7 +47,7 @@ fn heads() {
 fn chunked_bodies() {
     const HEAD: &[u8] = b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n";
     let (corpus, usual, tight) = (
-        corpus("chunked_bodies", words::HTTP),
+        corpus("chunked_bodies", &words::HTTP),
         Limits::default(),
         tight(),
     );
@@ -74,7 +74,7 @@ fn chunked_bodies() {
 #[test]
 fn connections() {
     let (corpus, usual, tight) = (
-        corpus("connections", words::HTTP),
+        corpus("connections", &words::HTTP),
         Limits::default(),
         tight(),
     );

@@ -1,7 +1,5 @@
 //! The decoder: a buffer that bytes are put into, and the requests that come out of it in order.
 
-use std::net::SocketAddr;
-
 use base_clock::Boottime;
 use bytes::{Bytes, BytesMut};
 
@@ -10,6 +8,7 @@ use super::chunked::Chunked;
 use super::framing::Framing;
 use super::head::{Head, Scanner, parse_at_once};
 use crate::limits::{EMPTY_LINES, Limits, READ_BUFFER};
+use crate::peer::Peer;
 use crate::request::{Fields, Request};
 use crate::syntax::{FieldSpan, Span};
 
@@ -82,7 +81,7 @@ pub(crate) fn request<'a>(
     bytes: &'a [u8],
     fields: &'a [FieldSpan],
     body: Bytes,
-    peer: SocketAddr,
+    peer: &Peer,
     received: Boottime,
 ) -> Request<'a> {
     // The request line was checked to be ASCII, so nothing becomes empty here.
@@ -94,18 +93,21 @@ pub(crate) fn request<'a>(
             .unwrap_or_default()
     };
     let path = of_target(head.path);
+    let fields = Fields::new(bytes, fields);
+    let (client, is_secure) = peer.client(fields);
     Request {
         method: method(head.method.of(bytes)),
         target,
         path: if path.is_empty() { "/" } else { path },
         query: head.query.map(of_target),
         version: head.version,
-        fields: Fields::new(bytes, fields),
+        fields,
         body,
-        peer,
+        peer: peer.address,
         received,
-        is_secure: head.is_secured,
+        is_secure: head.is_secured || is_secure,
         wants_validity: false,
+        client,
         host: head.host.map(|host| host.of(bytes)),
     }
 }
@@ -389,7 +391,7 @@ impl Decoder {
         &self,
         head: &Head,
         body: Bytes,
-        peer: SocketAddr,
+        peer: &Peer,
         received: Boottime,
     ) -> Request<'_> {
         let (bytes, fields) = self.parts_of(head);

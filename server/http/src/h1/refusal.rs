@@ -21,6 +21,8 @@ pub(crate) enum Refusal {
     Expectation,
     /// 421: an `https` URL over a connection without TLS, or an `http` URL over one with TLS.
     Misdirected,
+    /// 429: the client has made too many requests, or writes, of late.
+    TooManyRequests,
     /// 431: the head or the trailer section is over the limit, or has too many fields.
     HeadTooLarge,
     /// 501: something the protocol has and this server has not.
@@ -43,6 +45,7 @@ impl Refusal {
             Self::ContentCoding => 415,
             Self::Expectation => 417,
             Self::Misdirected => 421,
+            Self::TooManyRequests => 429,
             Self::HeadTooLarge => 431,
             Self::NotImplemented(_) => 501,
             Self::TooManyBodies => 503,
@@ -53,7 +56,10 @@ impl Refusal {
     /// Returns the field lines that say what the client may do about it.
     pub(crate) const fn fields(self) -> Bytes {
         match self {
-            Self::TooManyBodies | Self::TooManyHeads => Bytes::from_static(b"Retry-After: 1\r\n"),
+            // A client that has made too many has another one within a second.
+            Self::TooManyBodies | Self::TooManyHeads | Self::TooManyRequests => {
+                Bytes::from_static(b"Retry-After: 1\r\n")
+            }
             // RFC 9110 section 12.5.3.
             Self::ContentCoding => Bytes::from_static(b"Accept-Encoding: identity\r\n"),
             _ => Bytes::new(),
@@ -73,6 +79,7 @@ impl Refusal {
             Self::Misdirected => {
                 "an https URL needs a connection with TLS, and an http URL one without"
             }
+            Self::TooManyRequests => "too many requests from your address; please try again",
             Self::HeadTooLarge => "the request head is larger than this server accepts",
             Self::TooManyBodies => "too many request bodies at once; please try again",
             Self::Version => "this server speaks HTTP/1.1",

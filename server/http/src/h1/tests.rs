@@ -49,7 +49,8 @@ fn decode_with<'a>(
                 match decoder.next(limits) {
                     Event::Request(head, body) => {
                         let peer = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-                        let request = decoder.request(&head, body, peer, Boottime::default());
+                        let request =
+                            decoder.request(&head, body, &peer.into(), Boottime::default());
                         let fields: Vec<_> = request
                             .fields
                             .iter()

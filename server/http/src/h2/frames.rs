@@ -10,7 +10,6 @@ use super::streams::{ClosedBy, StreamState};
 use super::waste::{SMALL_WINDOW, Waste};
 use crate::limits::HTTP2_STREAMS;
 
-/// Result of a frame.
 type FrameOutcome = Result<Option<SessionEvent>, ErrorCode>;
 
 impl Session {

@@ -1,11 +1,10 @@
 //! A request head as text: the fields of a header list, where [`Fields`] finds them.
 
-use std::net::SocketAddr;
-
 use base_clock::Boottime;
 use bytes::Bytes;
 
 use crate::h1::split_query;
+use crate::peer::Peer;
 use crate::request::{Fields, Request, Version};
 use crate::syntax::{FieldSpan, Span};
 
@@ -29,7 +28,7 @@ pub(crate) struct Http2Head {
 
 impl Http2Head {
     /// The request as a service sees it.
-    pub(crate) fn request(&self, body: Bytes, peer: SocketAddr, received: Boottime) -> Request<'_> {
+    pub(crate) fn request(&self, body: Bytes, peer: &Peer, received: Boottime) -> Request<'_> {
         // Method and target were checked to be ASCII, so nothing becomes empty here.
         let ascii = |span: Span| std::str::from_utf8(span.of(&self.text)).unwrap_or_default();
         let target = ascii(self.target);
@@ -40,18 +39,21 @@ impl Http2Head {
                 .get(start..start + span.len as usize)
                 .unwrap_or_default()
         };
+        let fields = Fields::new(&self.text, &self.fields);
+        let (client, is_secure) = peer.client(fields);
         Request {
             method: ascii(self.method),
             target,
             path: of_target(path),
             query: query.map(of_target),
             version: Version::Http2,
-            fields: Fields::new(&self.text, &self.fields),
+            fields,
             body,
-            peer,
+            peer: peer.address,
             received,
-            is_secure: self.is_secured,
+            is_secure: self.is_secured || is_secure,
             wants_validity: false,
+            client,
             host: self.host.map(|host| host.of(&self.text)),
         }
     }

@@ -1,6 +1,5 @@
 //! One connection: what is kept of it, and what its driver asks and tells.
 
-use std::net::SocketAddr;
 use std::rc::Rc;
 
 use base_clock::Boottime;
@@ -18,6 +17,7 @@ use super::streams::{ClosedBy, Streams};
 use super::waste::{Waste, WasteBudget};
 use crate::h1::Refusal;
 use crate::limits::{CONNECTION_WINDOW, Limits};
+use crate::peer::Peer;
 use crate::request::Request;
 
 /// Event that the bytes of the client result in.
@@ -154,7 +154,7 @@ impl Session {
     pub(crate) fn request(
         &mut self,
         stream: StreamId,
-        peer: SocketAddr,
+        peer: &Peer,
         received: Boottime,
     ) -> Option<Request<'_>> {
         let stream = self.streams.get_mut(stream.0)?;

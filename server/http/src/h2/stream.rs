@@ -1,6 +1,5 @@
 //! A stream: one request and its response (RFC 9113 section 5.1).
 
-use std::net::SocketAddr;
 use std::rc::Rc;
 
 use base_clock::Boottime;
@@ -14,6 +13,7 @@ use super::priority::Priority;
 #[cfg(doc)]
 use super::session::Session;
 use crate::limits::{SPARE_STREAMS, STREAM_WINDOW};
+use crate::peer::Peer;
 use crate::progress::TransferProgress;
 use crate::request::Request;
 use crate::response::Body;
@@ -137,7 +137,7 @@ impl Http2Stream {
     }
 
     /// Returns the request without its body, for the access log.
-    pub(crate) fn request(&self, peer: SocketAddr, received: Boottime) -> Request<'_> {
+    pub(crate) fn request(&self, peer: &Peer, received: Boottime) -> Request<'_> {
         let known = self.repeated.as_ref().map(|response| &response.request);
         let head = known.unwrap_or(&self.head);
         head.request(Bytes::new(), peer, received)
@@ -163,7 +163,6 @@ impl Http2Stream {
         self.moved + self.given + self.body.len()
     }
 
-    /// Drops the body.
     pub(super) fn drop_body(&mut self) {
         (self.body, self.moved, self.whole_body) = (BytesMut::new(), 0, None);
     }

@@ -17,6 +17,12 @@ impl Session {
         self.accept_body_at(at, limit)
     }
 
+    /// Returns whether the request had a body, which was announced and accepted.
+    pub(crate) fn had_body(&self, stream: StreamId) -> bool {
+        let stream = self.streams.get(stream.number());
+        stream.is_some_and(|stream| stream.body_limit > 0)
+    }
+
     pub(super) fn accept_body_at(&mut self, at: usize, limit: usize) -> Option<SessionEvent> {
         let stream = self.streams.at(at);
         stream.body_limit = limit;

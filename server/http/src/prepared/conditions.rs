@@ -12,7 +12,6 @@ use crate::request::Request;
 /// being noticed (section 8.8.2.2).
 const STRONG_AFTER: Duration = Duration::from_secs(60);
 
-/// Result of the conditions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ConditionResult {
     /// They hold: answer as if there were none, but for a range.

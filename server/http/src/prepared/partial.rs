@@ -121,7 +121,6 @@ fn bounds(part: ByteRange) -> std::ops::Range<usize> {
     index(part.first)..index(part.last).saturating_add(1)
 }
 
-/// Appends the bytes of `part` to `to`.
 fn append(body: &Body, part: ByteRange, to: &mut Vec<u8>) -> io::Result<()> {
     match body {
         Body::Empty | Body::Streamed(_) => {}

@@ -11,16 +11,14 @@ use rustix::io::{Errno, fcntl_dupfd_cloexec};
 use rustix::net::{RecvFlags, SendFlags, SocketFlags, acceptfrom_with, recv, send};
 
 use super::{LISTENER, Worker};
-use crate::conn::{Connection, Stage};
+use crate::client::is_in;
+use crate::client_counts::ClientConnection;
+use crate::conn::{Connection, Stage, TOO_MANY_CONNECTIONS};
 use crate::event::{Mailbox, Token};
 use crate::limits::{ACCEPT_PAUSE, ACCEPTS, READ_BUFFER, REFUSALS_LINGERING};
+use crate::peer::Peer;
 use crate::response::{Response, Service};
 use crate::worker_group::ConnectionPermit;
-
-/// The answer to a client for which there is no descriptor.
-const NO_DESCRIPTOR: &[u8] =
-    b"HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nRetry-After: 1\r\n\
-    Content-Type: text/plain; charset=utf-8\r\nContent-Length: 21\r\n\r\ntoo many connections\n";
 
 /// Connections and a descriptor of a worker for clients that it refuses when descriptors are
 /// scarce.
@@ -117,7 +115,7 @@ impl<S: Service> Worker<S> {
         self.host().counters.over_limit.add(1);
         // Bytes that are unread when the connection is closed reset it.
         let _ = recv(&socket, &mut [0; READ_BUFFER], RecvFlags::empty());
-        let _ = send(&socket, NO_DESCRIPTOR, SendFlags::NOSIGNAL);
+        let _ = send(&socket, TOO_MANY_CONNECTIONS, SendFlags::NOSIGNAL);
         if let Some(peer) = peer.and_then(|peer| SocketAddr::try_from(peer).ok()) {
             self.host().notify(|service| service.refused(peer, 503));
         }
@@ -146,22 +144,33 @@ impl<S: Service> Worker<S> {
 
     fn admit(&mut self, socket: OwnedFd, peer: SocketAddr) {
         self.host().counters.accepted.add(1);
-        match self.group.admit(self.host().limits.connections) {
-            Some(open) => {
-                let permit = ConnectionPermit::new(Some(open), &self.connections.table.open);
-                if let Some(mut connection) = self.register(socket, peer, permit) {
-                    let now = Boottime::now();
-                    // A handshake has the time of the head of a request.
-                    connection.deadline = match self.tls {
-                        Some(_) => now.plus(self.host().limits.head_timeout),
-                        None => self.host().idle_until(now),
-                    };
-                    let table = &mut self.connections.table;
-                    table.schedule_deadline(&mut connection);
-                    table.slab.put(connection.token, connection);
-                }
+        let peer = Peer::new(peer, &self.host().proxies);
+        // The client of such a peer is not known yet.
+        let is_proxy = is_in(&self.host().proxies.protocol, peer.address.ip());
+        let client = match is_proxy {
+            true => Some(ClientConnection::default()),
+            false => self.host().count_connection(&peer),
+        };
+        let open = self.host().group.admit(self.host().limits.connections);
+        let (Some(client), Some(open)) = (client, open) else {
+            return self.refuse_connection(socket, peer);
+        };
+        let permit = ConnectionPermit::new(Some(open), &self.connections.table.open);
+        if let Some(mut connection) = self.register(socket, peer, permit) {
+            let now = Boottime::now();
+            // A handshake, and a header of a proxy, have the time of the head of a request.
+            connection.deadline = match self.tls {
+                None if !is_proxy => self.host().idle_until(now),
+                _ => now.plus(self.host().limits.head_timeout),
+            };
+            if is_proxy {
+                connection.stage = Stage::ProxyHeader;
             }
-            None => self.refuse_connection(socket, peer),
+            connection.bytes_left = self.host().byte_batch(client.0.as_ref());
+            connection.client = client;
+            let table = &mut self.connections.table;
+            table.schedule_deadline(&mut connection);
+            table.slab.put(connection.token, connection);
         }
     }
 
@@ -169,7 +178,7 @@ impl<S: Service> Worker<S> {
     fn register(
         &mut self,
         socket: OwnedFd,
-        peer: SocketAddr,
+        peer: Peer,
         permit: ConnectionPermit,
     ) -> Option<Box<Connection>> {
         let token = self.connections.table.slab.reserve();
@@ -183,9 +192,10 @@ impl<S: Service> Worker<S> {
     }
 
     /// Answers a connection over the limit, without reading from it first.
-    fn refuse_connection(&mut self, socket: OwnedFd, peer: SocketAddr) {
+    fn refuse_connection(&mut self, socket: OwnedFd, peer: Peer) {
         self.host().counters.over_limit.add(1);
-        self.host().notify(|service| service.refused(peer, 503));
+        let address = peer.address;
+        self.host().notify(|service| service.refused(address, 503));
         if self.lingering.get() >= REFUSALS_LINGERING {
             return;
         }

@@ -11,6 +11,7 @@ use h2::client::SendRequest;
 use http::{Request, StatusCode};
 use lab_testkit::PATIENCE;
 use millpond_http::Limits;
+use tokio::io::AsyncWriteExt as _;
 use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
 
@@ -34,8 +35,19 @@ impl Http2Client {
         Self::with(addr, &builder).await
     }
 
+    /// Connects, and sends `header` before the preface.
+    pub(crate) async fn behind(addr: SocketAddr, header: &str) -> Self {
+        let mut stream = TcpStream::connect(addr).await.unwrap();
+        stream.write_all(header.as_bytes()).await.unwrap();
+        Self::on(stream, &h2::client::Builder::new()).await
+    }
+
     pub(crate) async fn with(addr: SocketAddr, builder: &h2::client::Builder) -> Self {
         let stream = TcpStream::connect(addr).await.unwrap();
+        Self::on(stream, builder).await
+    }
+
+    async fn on(stream: TcpStream, builder: &h2::client::Builder) -> Self {
         stream.set_nodelay(true).unwrap();
         let (requests, connection) = builder.handshake(stream).await.unwrap();
         Self {

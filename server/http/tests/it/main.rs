@@ -9,6 +9,7 @@ mod streamed_responses;
 mod streaming;
 mod support;
 
+mod clients;
 mod exchange;
 mod files;
 mod http2;

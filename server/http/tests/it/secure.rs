@@ -96,9 +96,20 @@ impl SecureServer {
     }
 
     fn connect_as(&self, config: &Arc<ClientConfig>) -> SecureClient {
+        Self::secured(self.socket(), config)
+    }
+
+    /// A connection that begins with `header` before the handshake.
+    pub(crate) fn connect_behind(&self, header: &str) -> SecureClient {
+        let mut socket = self.socket();
+        socket.write_all(header.as_bytes()).unwrap();
+        Self::secured(socket, &self.client)
+    }
+
+    fn secured(socket: TcpStream, config: &Arc<ClientConfig>) -> SecureClient {
         let name = ServerName::try_from("localhost").unwrap();
         let tls = ClientConnection::new(Arc::clone(config), name).unwrap();
-        SecureClient(StreamOwned::new(tls, self.socket()))
+        SecureClient(StreamOwned::new(tls, socket))
     }
 
     fn socket(&self) -> TcpStream {

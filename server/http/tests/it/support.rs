@@ -139,6 +139,11 @@ impl App {
                 Response::builder(200).file(file, 0, len + more).into()
             }
             "/prepared" => self.prepared.respond(request, Bytes::new()).into(),
+            "/client" => {
+                let (client, peer) = (request.client().address(), request.peer);
+                let text = format!("{client} {peer} {}", request.is_secure);
+                Response::text(200, &text).into()
+            }
             "/none" => Response::builder(204).body("not sent").into(),
             "/close" => Response::text(200, "bye").closing().into(),
             "/panic" => panic!("asked for"),

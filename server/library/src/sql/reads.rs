@@ -14,7 +14,6 @@ use super::{QueryError, SqlDatabase};
 use crate::limits::PAGE_READS;
 use crate::page::Page;
 
-/// The reads of a page.
 #[derive(Debug, Default)]
 pub(crate) struct PageReads {
     calls: Vec<Call>,

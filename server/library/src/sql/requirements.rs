@@ -12,7 +12,7 @@ const SHOWN_STATEMENT: usize = 100;
 impl SqlDatabase {
     /// Lists the requirements that the database lacks for pages with these queries to be kept, a
     /// sentence each, with the remedy; empty if all is well. PostgreSQL needs `wal_level = logical`
-    /// and a publication named `millpond`, or triggers; SQLite needs triggers if
+    /// (before 19) and a publication named `millpond`, or triggers; SQLite needs triggers if
     /// [`feed`](crate::SqlSettings::feed) is [`FeedKind::Triggers`].
     ///
     /// # Errors

@@ -1,6 +1,7 @@
 //! `millpond check`: the faults of a site, the routes that never answer, and what ends each page.
 
 mod old_values;
+mod sqlite_shell;
 
 use std::io::{self, BufRead as _, IsTerminal as _};
 use std::path::{Path, PathBuf};
@@ -52,8 +53,9 @@ impl CheckArgs {
         }
         let TlsFindings {
             mut errors,
-            warnings,
+            mut warnings,
         } = tls_check::check(&self.site, &config);
+        warnings.extend(sqlite_shell::warning(&config));
         let warn = || {
             let warnings = warnings.iter();
             warnings.for_each(|warning| note(format_args!("warning: {warning}")));
@@ -82,11 +84,17 @@ impl CheckArgs {
         print_reached(&report.reached);
         self.print_requirements(&report.requirements);
         let mut is_mended = self.fix && self.repair(&config, &report)?;
+        if is_mended {
+            // What is published now may lack old values, which nothing was said of before.
+            report = millpond_site::check(&self.site, &config)?;
+        }
         let old_values = OldValues::of(&report.queries);
         self.print_old_values(&old_values);
-        is_mended |= self.fix && self.report_old_values(&config, &report, &old_values)?;
-        if is_mended {
+        if self.fix && self.report_old_values(&config, &report, &old_values)? {
+            is_mended = true;
             report = millpond_site::check(&self.site, &config)?;
+        }
+        if is_mended {
             note(verdict(&self.site, &report, warnings.len()));
             self.print_requirements(&report.requirements);
         }

@@ -132,7 +132,6 @@ fn exchange(address: SocketAddr, query: &str, cookie: &str) -> CommandResult<Str
     }
 }
 
-/// The explanation as text.
 fn text(explanation: &Value) -> String {
     let mut text = String::new();
     let name = word(&explanation["target"]);

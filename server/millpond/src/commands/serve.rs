@@ -105,7 +105,7 @@ impl ServeArgs {
             .map_err(|error| CommandFailure::new(format!("cannot start the workers: {error}")))?;
         let redirect = match (&https, plain) {
             (Some(https), Some(plain)) => {
-                Some(https.redirect(plain, server.address(), &events.sender)?)
+                Some(https.redirect(plain, server.address(), &limits, &events.sender)?)
             }
             _ => None,
         };
@@ -406,13 +406,23 @@ impl RunningServer {
                 if asked == 1 { "" } else { "s" }
             )
         };
+        let refused = sites
+            .iter()
+            .map(|site| site.admission.refused + site.admission.expired);
+        let refused = match refused.sum() {
+            0 => String::new(),
+            refused => format!(
+                ", {} refused because there was too much to do",
+                number::count(refused)
+            ),
+        };
         let saved: f64 = sites
             .iter()
             .flat_map(|site| &site.routes)
             .map(|route| route.saved.as_secs_f64())
             .sum();
         format!(
-            "millpond served {} request{}: {share}, {} saved",
+            "millpond served {} request{}: {share}, {} saved{refused}",
             number::count(http.requests),
             if http.requests == 1 { "" } else { "s" },
             number::seconds(saved)

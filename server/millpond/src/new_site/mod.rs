@@ -5,45 +5,11 @@
 
 mod templates;
 
-use std::fmt;
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 pub use templates::Template;
-
-/// Why no site was made.
-#[derive(Debug)]
-pub enum Error {
-    /// The folder is there and has something in it, or is no folder.
-    NotEmpty(PathBuf),
-    /// A file or folder could not be written.
-    Write(PathBuf, io::Error),
-}
-
-impl fmt::Display for Error {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NotEmpty(dir) => {
-                write!(
-                    f,
-                    "{} is there already and is not an empty folder: choose another name",
-                    dir.display()
-                )
-            }
-            Self::Write(path, error) => write!(f, "{}: {error}", path.display()),
-        }
-    }
-}
-
-impl std::error::Error for Error {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::NotEmpty(_) => None,
-            Self::Write(_, error) => Some(error),
-        }
-    }
-}
 
 /// How the line of `millpond.toml` begins that another database replaces.
 const DATABASE: &str = "url = \"sqlite:site.db\"";
@@ -58,9 +24,12 @@ pub fn create(
     dir: &Path,
     template: Template,
     database: Option<&str>,
-) -> Result<Vec<PathBuf>, Error> {
+) -> Result<Vec<PathBuf>, String> {
     if !is_free(dir)? {
-        return Err(Error::NotEmpty(dir.to_owned()));
+        return Err(format!(
+            "{} is there already and is not an empty folder: choose another name",
+            dir.display()
+        ));
     }
     let mut written = Vec::new();
     for (name, contents) in template.files() {
@@ -69,7 +38,7 @@ pub fn create(
             Some(url) if name == "millpond.toml" => with_database(contents, url),
             _ => contents.to_owned(),
         };
-        write(&path, &contents).map_err(|error| Error::Write(path.clone(), error))?;
+        write(&path, &contents).map_err(|error| format!("{}: {error}", path.display()))?;
         written.push(path);
     }
     Ok(written)
@@ -92,12 +61,12 @@ fn quoted(text: &str) -> String {
 }
 
 /// True if there is nothing at `dir`, or an empty folder.
-fn is_free(dir: &Path) -> Result<bool, Error> {
+fn is_free(dir: &Path) -> Result<bool, String> {
     match fs::read_dir(dir) {
         Ok(mut entries) => Ok(entries.next().is_none()),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(true),
         Err(error) if error.kind() == io::ErrorKind::NotADirectory => Ok(false),
-        Err(error) => Err(Error::Write(dir.to_owned(), error)),
+        Err(error) => Err(format!("{}: {error}", dir.display())),
     }
 }
 
@@ -147,15 +116,12 @@ mod tests {
         let temporary = lab_testkit::fast_dir();
         create(temporary.path(), Template::Notes, None).unwrap();
         let error = create(temporary.path(), Template::Notes, None).unwrap_err();
-        assert!(matches!(error, Error::NotEmpty(_)));
-        assert!(error.to_string().contains("choose another name"));
+        assert!(error.contains("choose another name"));
 
         let file = temporary.path().join("README.md");
         let before = fs::read(&file).unwrap();
-        assert!(matches!(
-            create(&file, Template::Notes, None).unwrap_err(),
-            Error::NotEmpty(_)
-        ));
+        let error = create(&file, Template::Notes, None).unwrap_err();
+        assert!(error.contains("choose another name"));
         assert_eq!(fs::read(&file).unwrap(), before);
     }
 

@@ -320,3 +320,32 @@ fn a_message_without_a_reader_is_no_panic() {
     let status = command.current_dir(here.path()).stderr(writer).status();
     assert_eq!(status.unwrap().code(), Some(1));
 }
+
+/// Warns of other programs on the file, by the `sqlite3` that is found.
+#[test]
+fn a_sqlite3_that_can_damage_a_database_is_named() {
+    use std::os::unix::fs::PermissionsExt as _;
+    let site = new_site();
+    let folder = lab_testkit::fast_dir();
+    let program = folder.path().join("sqlite3");
+    let said = |version: &str| {
+        std::fs::write(
+            &program,
+            format!("#!/bin/sh\necho '{version} 2026-01-01'\n"),
+        )
+        .unwrap();
+        std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let mut command = millpond(&["check", "."]);
+        let output = command
+            .current_dir(site.path())
+            .env("PATH", folder.path())
+            .output();
+        text(&output.unwrap().stderr)
+    };
+    let old = said("3.40.1");
+    assert!(
+        old.contains("warning: sqlite3 on this machine is 3.40.1"),
+        "{old}"
+    );
+    assert!(!said("3.51.3").contains("sqlite3"));
+}

@@ -166,3 +166,53 @@ fn old_values_are_offered_once_for_all_tables() {
         "{said}"
     );
 }
+
+/// What is published for the first time may lack old values, which the first report cannot know.
+#[test]
+fn one_run_mends_everything() {
+    let postgres = lab_pgtest::Options::new().logical().start().unwrap();
+    let database = postgres.database().unwrap();
+    let mut client = postgres::Client::connect(&database.url(), postgres::NoTls).unwrap();
+    client
+        .batch_execute("create table article (id int primary key, slug text not null unique)")
+        .unwrap();
+    let site = site(&database, &[]);
+    let query = "-- name: found :many\nselect id from article where slug = :it;\n";
+    write(site.path(), "pages/article/[it].sql", query);
+    let said = text(&run(site.path(), &["check", "--fix", "--yes", "."]).stderr);
+    for statement in [
+        "create publication \"millpond\" for table article",
+        "alter table article replica identity full",
+    ] {
+        assert!(said.contains(&format!("done: {statement};")), "{said}");
+    }
+    let again = text(&run(site.path(), &["check", "."]).stderr);
+    assert!(
+        again.contains("all is well") && !again.contains("note:"),
+        "{again}"
+    );
+}
+
+#[test]
+fn a_new_table_of_files_is_published() {
+    let postgres = lab_pgtest::Options::new().logical().start().unwrap();
+    let database = postgres.database().unwrap();
+    let mut client = postgres::Client::connect(&database.url(), postgres::NoTls).unwrap();
+    client
+        .batch_execute(
+            "create table note (id int primary key); create publication millpond for table note",
+        )
+        .unwrap();
+    let site = site(&database, &["note", "rates"]);
+    write(site.path(), "data/rates.csv", "id,rate\n1,1.5\n");
+    let said = text(&run(site.path(), &["check", "--fix", "--yes", "."]).stderr);
+    assert!(
+        said.contains("written: migrations/0001_data_rates.sql"),
+        "{said}"
+    );
+    drop(crate::support::serve(site.path()));
+    let listed = "select count(*) from pg_publication_tables where tablename = 'rates'";
+    assert_eq!(client.query_one(listed, &[]).unwrap().get::<_, i64>(0), 1);
+    let said = text(&run(site.path(), &["check", "."]).stderr);
+    assert!(said.contains("all is well"), "{said}");
+}

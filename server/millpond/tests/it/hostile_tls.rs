@@ -7,8 +7,9 @@ use std::thread;
 use std::time::Duration;
 
 use lab_testkit::http2::{END_HEADERS, Frames, HEADERS, field, head};
+use lab_torture::http::BaselineClient;
 use lab_torture::http::site;
-use lab_torture::secure::{SecureAttack, SecureTarget, SecureVisitor};
+use lab_torture::secure::{SecureAttack, SecureTarget, secure_visitor};
 use tempfile::TempDir;
 
 use crate::memory::{connections, forget_peak, memory};
@@ -53,8 +54,8 @@ impl Site {
         )
     }
 
-    fn visitor(&self) -> SecureVisitor {
-        SecureVisitor::start(self.target.clone(), "/mills", Duration::from_millis(5)).unwrap()
+    fn visitor(&self) -> BaselineClient {
+        secure_visitor(self.target.clone(), "/mills", Duration::from_millis(5)).unwrap()
     }
 
     /// Ends the program, which has not panicked.
@@ -65,7 +66,7 @@ impl Site {
 }
 
 #[track_caller]
-fn check_undisturbed(visitor: SecureVisitor) {
+fn check_undisturbed(visitor: BaselineClient) {
     let visits = visitor.stop();
     assert_eq!(visits.errors, 0, "{:?}", visits.first_errors);
     assert!(visits.good > 0);

@@ -61,14 +61,16 @@ fn requests_and_refusals_are_logged() {
     let site = site_with("log.access = \"access.log\"\n");
     let server = serve(site.path());
     let mut connection = Connection::open(server.address());
-    connection.get_with("/", &["User-Agent: tester", "Referer: /from"]);
+    let client = "X-Forwarded-For: 192.0.2.1, 203.0.113.9";
+    connection.get_with("/", &["User-Agent: tester", "Referer: /from", client]);
     connection.send("GET / HTTP/1.1\r\nHost : x\r\n\r\n");
     assert_eq!(connection.receive().status, 400);
     assert!(server.stop().0.success());
     let log = fs::read_to_string(site.path().join("access.log")).unwrap();
     let lines: Vec<_> = log.lines().collect();
     assert_eq!(lines.len(), 2, "{log}");
-    assert!(lines[0].starts_with("127.0.0.1 - - ["), "{log}");
+    assert!(lines[0].starts_with("203.0.113.9 - - ["), "{log}");
+    assert!(lines[1].starts_with("127.0.0.1 - - ["), "{log}");
     assert!(
         lines[0].contains("\"GET / HTTP/1.1\" 200 ") && lines[0].ends_with(" \"/from\" \"tester\""),
         "{log}"

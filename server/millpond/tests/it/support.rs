@@ -11,8 +11,10 @@ pub(crate) use lab_testkit::{Connection, PATIENCE, Response, Server, text, write
 /// `millpond` with arguments, not yet started.
 pub(crate) fn millpond(args: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_millpond"));
-    // The key of `--dev` is kept there.
+    // The key of `--dev` is kept there; and what `check` says must not depend on the machine's
+    // `sqlite3`.
     command.env("XDG_STATE_HOME", env!("CARGO_TARGET_TMPDIR"));
+    command.env("PATH", env!("CARGO_TARGET_TMPDIR"));
     command.args(args);
     command
 }

@@ -123,6 +123,7 @@ fn without_lines_of_pages(source: SqlFile<'_>) -> Result<(), Problem> {
         (bytes, "only a page answers with bytes"),
         (until, "only a page ends at a moment"),
         (csv, "only a page answers with CSV"),
+        (script.uncrawled, "crawlers send no forms"),
     ];
     let found = found
         .into_iter()

@@ -75,7 +75,6 @@ pub(super) fn of_partial(source: SqlFile<'_>) -> Option<Problem> {
     )
 }
 
-/// The redirect of a page, if it has one.
 pub(super) fn page_redirect(
     source: SqlFile<'_>,
     prepared: &[Prepared<'_>],

@@ -22,7 +22,6 @@ pub fn redirect(
     Ok(pieces)
 }
 
-/// The names in a target.
 pub(super) fn names(target: &str) -> impl Iterator<Item = &str> {
     let mut rest = target;
     std::iter::from_fn(move || {

@@ -23,7 +23,6 @@ pub struct SetAddresses {
     templates: BTreeMap<String, TemplateNames>,
 }
 
-/// The names of one template.
 #[derive(Default)]
 struct TemplateNames {
     /// Names that are set, each with the texts that it may be: [`VALUE`] stands for text that is

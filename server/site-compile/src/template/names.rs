@@ -14,96 +14,17 @@ use super::{
 use millpond_site_format::suggest::closest;
 
 /// Filters of the engine that may be there, for suggestions: it cannot list its own.
-const FILTERS: &[&str] = &[
-    "abs",
-    "attr",
-    "batch",
-    "bool",
-    "capitalize",
-    "chain",
-    "count",
-    "d",
-    "default",
-    "dictsort",
-    "e",
-    "escape",
-    "first",
-    "float",
-    "format",
-    "groupby",
-    "indent",
-    "int",
-    "items",
-    "join",
-    "last",
-    "length",
-    "lines",
-    "list",
-    "lower",
-    "map",
-    "max",
-    "min",
-    "pprint",
-    "reject",
-    "rejectattr",
-    "replace",
-    "reverse",
-    "round",
-    "safe",
-    "select",
-    "selectattr",
-    "slice",
-    "sort",
-    "split",
-    "string",
-    "sum",
-    "title",
-    "tojson",
-    "trim",
-    "unique",
-    "upper",
-    "zip",
-];
+const FILTERS: &str = "\
+    abs attr batch bool capitalize chain count d default dictsort e escape first float format \
+    groupby indent int items join last length lines list lower map max min pprint reject \
+    rejectattr replace reverse round safe select selectattr slice sort split string sum title \
+    tojson trim unique upper zip";
 
 /// Tests that may be there.
-const TESTS: &[&str] = &[
-    "boolean",
-    "defined",
-    "divisibleby",
-    "endingwith",
-    "eq",
-    "equalto",
-    "escaped",
-    "even",
-    "false",
-    "filter",
-    "float",
-    "ge",
-    "greaterthan",
-    "gt",
-    "in",
-    "int",
-    "integer",
-    "iterable",
-    "le",
-    "lessthan",
-    "lower",
-    "lt",
-    "mapping",
-    "ne",
-    "none",
-    "number",
-    "odd",
-    "safe",
-    "sameas",
-    "sequence",
-    "startingwith",
-    "string",
-    "test",
-    "true",
-    "undefined",
-    "upper",
-];
+const TESTS: &str = "\
+    boolean defined divisibleby endingwith eq equalto escaped even false filter float ge \
+    greaterthan gt in int integer iterable le lessthan lower lt mapping ne none number odd safe \
+    sameas sequence startingwith string test true undefined upper";
 
 /// The filters and tests of the templates' engine.
 pub(super) struct Names {
@@ -114,9 +35,9 @@ pub(super) struct Names {
 impl Names {
     /// Collects the names that may be there, or that a template mentions, as far as they exist.
     pub(super) fn new(environment: &Environment<'_>, templates: &[Parsed<'_>]) -> Self {
-        let known = FILTERS.iter().copied().chain(crate::filters::names());
+        let known = FILTERS.split(' ').chain(crate::filters::names());
         let mut filters: BTreeSet<String> = known.map(str::to_owned).collect();
-        let mut tests: BTreeSet<String> = TESTS.iter().copied().map(str::to_owned).collect();
+        let mut tests: BTreeSet<String> = TESTS.split(' ').map(str::to_owned).collect();
         for template in templates {
             mentions(template, |kind, name, _| {
                 match kind {

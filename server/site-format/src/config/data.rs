@@ -7,7 +7,7 @@ use toml::de::DeValue;
 
 use super::{
     Config,
-    tables::{ConfigEntry, EntryKey, EntryKind},
+    tables::{ConfigEntry, EntryKind},
     value::{text, texts},
 };
 use crate::Problem;
@@ -26,29 +26,11 @@ pub struct DataFolder {
 
 pub(super) const DATA: EntryKind = EntryKind {
     name: "data",
-    about: "A folder other than `data/` whose files are the rows of a table, with the folders in it: the documents of a project, for instance. \
-            [data.md](data.md#folders-elsewhere) has more. A change needs a restart.",
     keys: &[
-        EntryKey {
-            name: "table",
-            about: "The table.",
-            example: "\"docs\"",
-            default: None,
-        },
-        EntryKey {
-            name: "folder",
-            about: "The folder, from the folder of the site. It may be outside of it, and may not hold it.",
-            example: "\"../docs\"",
-            default: None,
-        },
-        EntryKey {
-            name: "endings",
-            about: "The endings of the files that count; others are not looked at. Absent, each file must be one that can be a table.",
-            example: "[\"md\"]",
-            default: Some("all formats"),
-        },
+        ("table", "\"docs\""),
+        ("folder", "\"../docs\""),
+        ("endings", "[\"md\"]"),
     ],
-    example: "[[data]]\ntable = \"docs\"\nfolder = \"../docs\"\nendings = [\"md\"]",
     read: data,
 };
 

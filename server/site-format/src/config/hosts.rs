@@ -6,7 +6,7 @@ use toml::de::DeValue;
 
 use super::{
     Config,
-    tables::{ConfigEntry, EntryKey, EntryKind},
+    tables::{ConfigEntry, EntryKind},
     value::{file, text, texts},
 };
 use crate::Problem;
@@ -39,38 +39,12 @@ pub enum HostName {
 
 pub(super) const HOST: EntryKind = EntryKind {
     name: "host",
-    about: "Several sites in one process. Each entry is a site of its own, with its own `millpond.toml`, database, cache and \
-            watch over its folder; this file then has `[server]`, `[log]` and `[limits]` for all of them and nothing else beside \
-            the entries, and those sections of the sites' own files do not count. The host of a request is compared without regard to case, and \
-            without its port. A name that no entry has is answered with 421, unless one has `\"*\"`. A change needs a restart.",
     keys: &[
-        EntryKey {
-            name: "names",
-            about: "The names of the site: `\"example.org\"`; `\"*.example.org\"`, every name below it; `\"*\"`, every name that \
-                    no other entry has. The exact name counts before a wider one, and `*.a.example.org` before `*.example.org`.",
-            example: "[\"example.org\", \"*.example.org\"]",
-            default: None,
-        },
-        EntryKey {
-            name: "site",
-            about: "The folder of the site, from the folder of this file.",
-            example: "\"example\"",
-            default: None,
-        },
-        EntryKey {
-            name: "certificate",
-            about: "A PEM file with the certificate of these names, as `tls.certificate`; from the folder of this file.",
-            example: "\"tls/example.org.pem\"",
-            default: Some("none"),
-        },
-        EntryKey {
-            name: "key",
-            about: "The PEM file with the private key of the certificate.",
-            example: "\"tls/example.org.key\"",
-            default: Some("none"),
-        },
+        ("names", "[\"example.org\", \"*.example.org\"]"),
+        ("site", "\"example\""),
+        ("certificate", "\"tls/example.org.pem\""),
+        ("key", "\"tls/example.org.key\""),
     ],
-    example: "[[host]]\nnames = [\"example.org\", \"www.example.org\"]\nsite = \"example\"\n\n[[host]]\nnames = [\"*\"]\nsite = \"other\"",
     read: host,
 };
 

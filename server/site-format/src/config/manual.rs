@@ -1,4 +1,4 @@
-//! The reference manual of the settings, generated from their table.
+//! Compares the reference manual of the settings with their tables.
 
 use std::fmt::Write as _;
 
@@ -8,57 +8,74 @@ use super::{
     value::{show_size, show_time},
 };
 
-/// `docs/reference/configuration.md`.
-pub(super) fn manual() -> String {
-    let mut text = String::from(
-        "# Configuration\n\n\
-         A site's settings are in `millpond.toml` in its folder ([TOML](https://toml.io)). The file may be empty: every setting has a\n\
-         default. What is not known is an error with its line, so a misspelt setting is never a silent one. `millpond check` reads the\n\
-         file; `SIGHUP` makes a running server read it again, apply what can be applied, and name what needs a restart. `[session]`, `[static]`,\n\
-         `[[redirect]]`, `[[rewrite]]`, `[[fields]]` and `[[require]]` take effect as soon as the file has changed.\n\n\
-         Sizes are a number of bytes, or text with a unit: `\"64KiB\"` is 65,536 bytes, `\"64KB\"` 64,000. Spans of time are text with\n\
-         a unit: `ms`, `s`, `min`, `h` or `d`.\n\n\
-         This page is made from the tables in `server/site-format/src/config/` (`UPDATE_EXPECT=1 cargo test -p millpond-site-format manual`).\n",
-    );
-    for section in &SECTIONS {
-        let _ = write!(text, "\n## [{}]\n\n{}\n", section.name, section.about);
-        for key in KEYS.iter().filter(|key| key.section == section.name) {
+const PAGE: &str = include_str!("../../../../docs/reference/configuration.md");
+
+#[test]
+fn the_manual_is_up_to_date() {
+    expect_test::expect_file!["../../../../docs/reference/configuration.md"].assert_eq(&manual());
+}
+
+/// The example of a kind of entry.
+pub(super) fn example(table: &EntryKind) -> &'static str {
+    between(PAGE, &heading(table), "\n```\n")
+        .split_once("```toml\n")
+        .expect("an example")
+        .1
+}
+
+fn heading(table: &EntryKind) -> String {
+    format!("\n## [[{}]]\n\n", table.name)
+}
+
+/// True if an entry need not have the key.
+pub(super) fn is_optional(table: &EntryKind, key: &str) -> bool {
+    meaning(table, key).contains(" Default: `")
+}
+
+/// What the page says of a key of an entry.
+fn meaning(table: &EntryKind, key: &str) -> &'static str {
+    let (_, rest) = PAGE.split_once(&heading(table)).unwrap_or_default();
+    between(rest, &format!("\n- `{key}`: "), "\n")
+}
+
+/// The page with its own texts, and all else from the tables.
+fn manual() -> String {
+    let mut text = PAGE.split("\n## [").next().unwrap_or("").to_owned();
+    for (section, _) in SECTIONS {
+        let heading = format!("\n## [{section}]\n\n");
+        let _ = writeln!(text, "{heading}{}", between(PAGE, &heading, "\n\n### "));
+        for key in KEYS.iter().filter(|key| key.parts().0 == section) {
             describe(&mut text, key);
         }
     }
     for table in TABLES {
-        describe_table(&mut text, table);
+        let heading = heading(table);
+        let about = between(PAGE, &heading, "\n\n- `");
+        let _ = write!(text, "{heading}{about}\n\n");
+        for (key, _) in table.keys {
+            let _ = writeln!(text, "- `{key}`: {}", meaning(table, key));
+        }
     }
     text
 }
 
-fn describe_table(text: &mut String, table: &EntryKind) {
-    let _ = write!(
-        text,
-        "\n## [[{}]]\n\n{}\n\n```toml\n{}\n```\n\n",
-        table.name, table.about, table.example
-    );
-    for column in table.keys {
-        let default = match column.default {
-            Some(default) => format!("Default: `{default}`."),
-            None => "It must be there.".to_owned(),
-        };
-        let _ = writeln!(text, "- `{}`: {} {default}", column.name, column.about);
-    }
+fn describe(text: &mut String, key: &Key) {
+    let heading = format!("\n### {}\n\n", key.path);
+    let about = between(PAGE, &heading, "\n\nDefault: ");
+    let default = key
+        .default
+        .map_or("absent".to_owned(), |default| format!("`{default}`"));
+    let values = values(&key.kind);
+    let _ = write!(text, "{heading}{about}\n\nDefault: {default}; {values}.\n");
 }
 
-fn describe(text: &mut String, key: &Key) {
-    let default = key.default.map_or("Default: absent".to_owned(), |default| {
-        format!("Default: `{default}`")
-    });
-    let _ = write!(
-        text,
-        "\n### {}\n\n{}\n\n{}; {}.\n",
-        key.path(),
-        key.about,
-        default,
-        values(&key.kind)
-    );
+/// The text of the page between two others.
+fn between<'t>(text: &'t str, start: &str, end: &str) -> &'t str {
+    let rest = text.split_once(start).map(|(_, rest)| rest);
+    let found = rest.and_then(|rest| rest.split_once(end));
+    found.map(|(found, _)| found).unwrap_or_else(|| {
+        panic!("docs/reference/configuration.md has no text after {start:?} and before {end:?}: write what it means")
+    })
 }
 
 /// The accepted values of a setting.
@@ -89,6 +106,9 @@ fn values(kind: &SettingKind) -> String {
         SettingKind::WarmList(_) => "`true`, `false` or a path".to_owned(),
         SettingKind::File(_) => "a path".to_owned(),
         SettingKind::Text(_) => "a text".to_owned(),
+        SettingKind::Networks(_) => {
+            "a list of addresses, and of networks such as `10.0.0.0/8`".to_owned()
+        }
         SettingKind::Domains(_) => "a list of host names or addresses".to_owned(),
         SettingKind::Log(_) => "a path or `-`".to_owned(),
         SettingKind::Locale(_) => format!("one of {}", crate::locale::tags()),
@@ -98,14 +118,5 @@ fn values(kind: &SettingKind) -> String {
         SettingKind::Cookie(_) => "a name".to_owned(),
         SettingKind::Names(_) => "a list of names".to_owned(),
         SettingKind::Scope(_) => "`true`, `false` or a list of paths".to_owned(),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    #[test]
-    fn the_manual_is_up_to_date() {
-        expect_test::expect_file!["../../../../docs/reference/configuration.md"]
-            .assert_eq(&super::manual());
     }
 }

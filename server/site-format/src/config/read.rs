@@ -45,7 +45,7 @@ pub(super) fn read(text: &str, dir: &Path) -> Result<Config, Problem> {
             let key = find(name.get_ref(), key_name.get_ref())
                 .ok_or_else(|| unknown_key(text, name.get_ref(), key_name))?;
             value::set(&mut config, key, value.get_ref(), dir).map_err(|message| {
-                Problem::new(SETTINGS, format!("{}: {message}", key.path()))
+                Problem::new(SETTINGS, format!("{}: {message}", key.path))
                     .at_offset(text, value.span().start)
                     .hint(hint(key, value.get_ref()))
             })?;
@@ -70,7 +70,7 @@ fn hint(key: &Key, value: &DeValue<'_>) -> String {
 }
 
 /// Sections that stay in the file of a folder with several sites.
-pub(super) const SHARED: [&str; 6] = ["server", "tls", "admin", "log", "limits", "host"];
+pub(super) const SHARED: [&str; 7] = ["server", "tls", "admin", "log", "proxies", "limits", "host"];
 
 /// If each site has its own file, settings of a single site do not apply here.
 fn check_hosts(config: &Config, text: &str, file: &DeTable<'_>) -> Result<(), Problem> {
@@ -139,18 +139,27 @@ fn in_order<'t, 'f>(table: &'t DeTable<'f>) -> Vec<(&'t Name<'f>, &'t SpannedVal
 }
 
 fn is_section(name: &str) -> bool {
-    SECTIONS.iter().any(|section| section.name == name)
+    SECTIONS.iter().any(|(section, _)| *section == name)
 }
 
 fn find(section: &str, name: &str) -> Option<&'static Key> {
-    KEYS.iter()
-        .find(|key| key.section == section && key.name == name)
+    KEYS.iter().find(|key| key.parts() == (section, name))
 }
 
 fn names_in(section: &str) -> impl Iterator<Item = &'static str> {
-    KEYS.iter()
-        .filter(move |key| key.section == section)
-        .map(|key| key.name)
+    let parts = KEYS.iter().map(Key::parts);
+    parts
+        .filter(move |(of, _)| *of == section)
+        .map(|(_, name)| name)
+}
+
+/// The section that has a setting of this name.
+fn section_with(name: &str) -> Option<&'static str> {
+    let parts = KEYS.iter().map(Key::parts);
+    parts
+        .filter(|(_, of)| *of == name)
+        .map(|(section, _)| section)
+        .next()
 }
 
 fn unknown_section(text: &str, name: &Name<'_>, value: &SpannedValue<'_>) -> Problem {
@@ -168,10 +177,10 @@ fn unknown_section(text: &str, name: &Name<'_>, value: &SpannedValue<'_>) -> Pro
         "setting"
     };
     let unknown = problem(format!("unknown {what} `{word}`"));
-    if let Some(key) = KEYS.iter().find(|key| key.name == word && !is_section_like) {
-        return unknown.hint(format!("it belongs under [{}]", key.section));
+    if let Some(section) = section_with(word).filter(|_| !is_section_like) {
+        return unknown.hint(format!("it belongs under [{section}]"));
     }
-    let sections = SECTIONS.iter().map(|section| section.name);
+    let sections = SECTIONS.iter().map(|(name, _)| *name);
     let tables = TABLES.iter().map(|table| table.name);
     let shown = sections.clone().map(|name| format!("[{name}]"));
     let shown = shown.chain(tables.clone().map(|name| format!("[[{name}]]")));
@@ -189,8 +198,8 @@ fn unknown_key(text: &str, section: &str, name: &Name<'_>) -> Problem {
     if let Some(near) = suggest::closest(word, names_in(section)) {
         return unknown.hint(format!("did you mean `{near}`?"));
     }
-    if let Some(key) = KEYS.iter().find(|key| key.name == word) {
-        return unknown.hint(format!("it belongs under [{}]", key.section));
+    if let Some(section) = section_with(word) {
+        return unknown.hint(format!("it belongs under [{section}]"));
     }
     unknown.hint(format!(
         "[{section}] has {}",

@@ -6,7 +6,7 @@ use toml::de::DeValue;
 
 use super::{
     Config,
-    tables::{ConfigEntry, EntryKey, EntryKind},
+    tables::{ConfigEntry, EntryKind},
     value::{text, texts},
 };
 use crate::{
@@ -19,54 +19,14 @@ use crate::{
 
 pub(super) const REQUIRE: EntryKind = EntryKind {
     name: "require",
-    about: "Who may enter a folder: visitors whose session says this. It holds for all that answers at these paths: pages, forms, \
-            files, lists of files, uploads, and addresses at which there is nothing. Several entries for one path, and the \
-            `-- require:` lines of a page, all hold. The path is looked at in its one normal form, as it is asked for, and once more as a rewrite \
-            makes it; a rule for one address of a file holds at its other addresses. `check` says what each entry reaches. \
-            [Who may enter a folder](site/access.md#who-may-enter-a-folder) has more.",
     keys: &[
-        EntryKey {
-            name: "path",
-            about: "The paths, written as in `from` of a redirect. `/editor/*` is the folder itself as well.",
-            example: "\"/editor/*\"",
-            default: None,
-        },
-        EntryKey {
-            name: "claims",
-            about: "What the session must say, as in a `-- require:` line: a claim, or one with `=`, `!=`, `in (…)` or `not in (…)`.",
-            example: "\"role in ('editor', 'admin')\"",
-            default: None,
-        },
-        EntryKey {
-            name: "else",
-            about: "Where a person without the claim is led; the wanted address is added as `next=`. `:name` is replaced by what it \
-                    stood for in `path`. Absent, the answer is 403. A program without a session gets 401 either way.",
-            example: "\"/login\"",
-            default: Some("none"),
-        },
-        EntryKey {
-            name: "except",
-            about: "Paths at which the entry does not hold, such as the page where one signs in and its style sheet.",
-            example: "[\"/login\", \"/static/*\"]",
-            default: Some("[]"),
-        },
-        EntryKey {
-            name: "open",
-            about: "Addresses that stay open on purpose, although the entry closes the same page at other addresses: \
-                    `/en/team/*` closes `pages/[lang]/team/plan.html` for one language. An entry that closes some addresses of a \
-                    page, and does not name the others here, is an error. It opens nothing that another entry closes.",
-            example: "[\"/:lang/team/*\"]",
-            default: Some("[]"),
-        },
-        EntryKey {
-            name: "methods",
-            about: "The methods for which it holds, `GET` with `HEAD`. Absent, it holds for all.",
-            example: "[\"POST\", \"PUT\", \"PATCH\", \"DELETE\"]",
-            default: Some("all"),
-        },
+        ("path", "\"/editor/*\""),
+        ("claims", "\"role in ('editor', 'admin')\""),
+        ("else", "\"/login\""),
+        ("except", "[\"/login\", \"/static/*\"]"),
+        ("open", "[\"/:lang/team/*\"]"),
+        ("methods", "[\"POST\", \"PUT\", \"PATCH\", \"DELETE\"]"),
     ],
-    example: "[[require]]\npath = \"/editor/*\"\nclaims = \"role in ('editor', 'admin')\"\nelse = \"/login\"\n\n\
-              [[require]]\npath = \"/*\"\nclaims = \"user\"\nelse = \"/login\"\nexcept = [\"/login\", \"/style.css\"]",
     read: require,
 };
 

@@ -6,7 +6,7 @@ use toml::de::DeValue;
 
 use super::{
     Config,
-    tables::{ConfigEntry, EntryKey, EntryKind},
+    tables::{ConfigEntry, EntryKind},
     value::{count, expected, text},
 };
 use crate::{
@@ -14,82 +14,26 @@ use crate::{
     rules::{FieldRule, PathPattern, Redirect, Rewrite, RuleTarget, check_field},
 };
 
-const FROM: EntryKey = EntryKey {
-    name: "from",
-    about: "The paths that it is for. A part `:name` stands for one part of the path, one `*` for anything, slashes and nothing \
-            included. Paths are compared as they are after decoding, without their query.",
-    example: "\"/old/*\"",
-    default: None,
-};
+const FROM: (&str, &str) = ("from", "\"/old/*\"");
 
 pub(super) const REDIRECT: EntryKind = EntryKind {
     name: "redirect",
-    about: "Addresses that lead elsewhere. Redirects come before pages and files: first those for exactly one path, then the \
-            others in the order of the file, and the first that matches counts. If neither a page nor a file is at a path, and a redirect \
-            leads from the same path with or without a slash at its end to a page, a file or a rewrite, it is followed. The client's query is kept. A \
-            circle is an error.",
-    keys: &[
-        FROM,
-        EntryKey {
-            name: "to",
-            about: "A path of this site, or a URL with `http://` or `https://`. `:name` and `*` are replaced by what they stood for.",
-            example: "\"/new/*\"",
-            default: None,
-        },
-        EntryKey {
-            name: "status",
-            about: "301 or 308: it has moved. 302 or 307: it is elsewhere for now. With 307 and 308 a form is sent again to the new \
-                    address. Clients ask each time (`Cache-Control: no-cache`), so a mistake does not last.",
-            example: "308",
-            default: Some("308"),
-        },
-    ],
-    example: "[[redirect]]\nfrom = \"/blog/:year/:slug\"\nto = \"/articles/:slug\"\n\n[[redirect]]\nfrom = \"/shop/*\"\n\
-              to = \"https://shop.example.org/*\"\nstatus = 302",
+    keys: &[FROM, ("to", "\"/new/*\""), ("status", "308")],
     read: redirect,
 };
 
 pub(super) const REWRITE: EntryKind = EntryKind {
     name: "rewrite",
-    about: "Addresses that are answered as another path of the site is; the client does not see the other path. They come after redirects \
-            and before pages and files, in the same order, and once: the new path is not rewritten again. \
-            So a page or a file at a path that a rewrite takes does not answer there, and `from = \"/*\"` takes all of them. What is at the \
-            new path answers itself: the client is led nowhere, not even to a shorter address (`static.clean_urls`) or to one with \
-            a slash.",
-    keys: &[
-        FROM,
-        EntryKey {
-            name: "to",
-            about: "A path of this site, with a query if a page wants one. `:name` and `*` are replaced by what they stood for; the \
-                    client's query is added.",
-            example: "\"/read?id=:id\"",
-            default: None,
-        },
-    ],
-    example: "[[rewrite]]\nfrom = \"/articles/:id\"\nto = \"/read?id=:id\"",
+    keys: &[FROM, ("to", "\"/read?id=:id\"")],
     read: rewrite,
 };
 
 pub(super) const FIELDS: EntryKind = EntryKind {
     name: "fields",
-    about: "Fields that the responses at some addresses get: pages, files, redirects and errors. Where several entries match, all \
-            apply. What the server says itself cannot be set: the fields of the connection, of the content and its coding, of \
-            validators and of caches.",
     keys: &[
-        EntryKey {
-            name: "path",
-            about: "The paths as the client asks for them, written as in `from` of a redirect.",
-            example: "\"/fonts/*\"",
-            default: None,
-        },
-        EntryKey {
-            name: "set",
-            about: "Names and values.",
-            example: "{ \"Access-Control-Allow-Origin\" = \"*\" }",
-            default: None,
-        },
+        ("path", "\"/fonts/*\""),
+        ("set", "{ \"Access-Control-Allow-Origin\" = \"*\" }"),
     ],
-    example: "[[fields]]\npath = \"/*\"\nset = { \"X-Frame-Options\" = \"DENY\", \"Referrer-Policy\" = \"same-origin\" }",
     read: fields,
 };
 

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use expect_test::{Expect, expect};
 
-use super::{Config, HostName, read, tables::TABLES};
+use super::{Config, HostName, manual, read, tables::TABLES};
 use crate::rules::Scope;
 
 fn parse(text: &str) -> Result<Config, String> {
@@ -18,10 +18,11 @@ fn refused(text: &str, expected: &Expect) {
 #[test]
 fn every_example_can_be_read() {
     for table in TABLES {
-        parse(table.example).unwrap_or_else(|error| panic!("{}: {error}", table.name));
-        for column in table.keys {
-            let known = table.example.contains(column.name) || column.default.is_some();
-            assert!(known, "{}.{}", table.name, column.name);
+        let example = manual::example(table);
+        parse(example).unwrap_or_else(|error| panic!("{}: {error}", table.name));
+        for (key, _) in table.keys {
+            let known = example.contains(key) || manual::is_optional(table, key);
+            assert!(known, "{}.{key}", table.name);
         }
     }
 }

@@ -11,29 +11,14 @@ use toml::{
 use super::{Config, data, hosts, list, require, rules};
 use crate::{Problem, problem::SETTINGS, rules::RulePosition, suggest};
 
-/// A kind of entry.
+/// A kind of entry. Its meaning and that of its keys is in the manual.
 pub(super) struct EntryKind {
     /// Its name, as in `[[redirect]]`.
     pub(super) name: &'static str,
-    /// The subject of the entries, for the manual.
-    pub(super) about: &'static str,
-    /// Its keys, in the order of the manual.
-    pub(super) keys: &'static [EntryKey],
-    /// Examples, for the manual and hints.
-    pub(super) example: &'static str,
+    /// Its keys, in the order of the manual, each with an example in the notation of the file.
+    pub(super) keys: &'static [(&'static str, &'static str)],
     /// Reads an entry into the configuration.
     pub(super) read: fn(&mut Config, &ConfigEntry<'_>, &Path) -> Result<(), Problem>,
-}
-
-/// A key of an entry.
-pub(super) struct EntryKey {
-    pub(super) name: &'static str,
-    /// The meaning of the key, for the manual.
-    pub(super) about: &'static str,
-    /// An example in the notation of the file.
-    pub(super) example: &'static str,
-    /// Its default in the notation of the file; `None` if the key is required.
-    pub(super) default: Option<&'static str>,
 }
 
 /// All of them, in the order of the manual.
@@ -144,13 +129,13 @@ impl<'a> ConfigEntry<'a> {
     }
 
     fn example(&self, key: &str) -> String {
-        let column = self.table.keys.iter().find(|column| column.name == key);
-        let example = column.map_or("", |column| column.example);
+        let found = self.table.keys.iter().find(|(name, _)| *name == key);
+        let example = found.map_or("", |(_, example)| example);
         format!("for example: {key} = {example}")
     }
 
     fn check_keys(&self) -> Result<(), Problem> {
-        let known = || self.table.keys.iter().map(|column| column.name);
+        let known = || self.table.keys.iter().map(|(name, _)| *name);
         let mut unknown: Vec<_> = self
             .values
             .keys()

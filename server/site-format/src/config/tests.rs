@@ -4,7 +4,7 @@ use std::{path::Path, time::Duration};
 
 use expect_test::{Expect, expect};
 use millpond_db::FeedKind;
-use millpond_http::Limits;
+use millpond_http::{Limits, Network};
 
 use super::{Config, WarmList, keys, read, value};
 
@@ -38,20 +38,20 @@ fn every_default_and_every_example_can_be_read() {
     let mut config = Config::defaults(Path::new("/site"));
     for key in &keys::KEYS {
         value::set_default(&mut config, key, Path::new("/site"))
-            .unwrap_or_else(|error| panic!("{}: {error}", key.path()));
+            .unwrap_or_else(|error| panic!("{}: {error}", key.path));
         assert!(
             keys::SECTIONS
                 .iter()
-                .any(|section| section.name == key.section),
+                .any(|(section, _)| *section == key.parts().0),
             "{}",
-            key.path()
+            key.path
         );
-        let partner = match (key.section, key.name) {
+        let partner = match key.parts() {
             ("tls", "certificate") => "key = \"a.key\"",
             ("tls", "key") => "certificate = \"a.pem\"",
             _ => "",
         };
-        parse(&format!("[{}]\n{}\n{partner}\n", key.section, key.line()))
+        parse(&format!("[{}]\n{}\n{partner}\n", key.parts().0, key.line()))
             .unwrap_or_else(|error| panic!("{error}"));
     }
 }
@@ -137,6 +137,25 @@ fn replicas_are_hosts_and_nothing_more() {
 }
 
 #[test]
+fn networks_of_proxies_are_read() {
+    let config =
+        parse("[proxies]\nforwarded = [\"10.0.0.0/8\", \"::1\"]\nx_forwarded = []\n").unwrap();
+    let proxies = config.limits.proxies;
+    let networks = ["10.0.0.0/8", "::1"].map(|text| text.parse::<Network>().unwrap());
+    assert_eq!(proxies.forwarded, networks);
+    assert_eq!(
+        (proxies.protocol, proxies.x_forwarded),
+        (Vec::new(), Vec::new())
+    );
+    refused(
+        "[proxies]\nprotocol = [\"10.0.0.1/8\"]\n",
+        &expect![[r#"
+            millpond.toml:2:12: proxies.protocol: `10.0.0.1/8` has bits behind its prefix; did you mean 10.0.0.0/8?
+              hint: for example: protocol = ["10.0.0.2"]"#]],
+    );
+}
+
+#[test]
 fn a_misspelt_key_has_its_place_and_the_right_one() {
     refused(
         "[server]\n  lisen = \"127.0.0.1:80\"\n",
@@ -154,7 +173,7 @@ fn a_misspelt_key_has_its_place_and_the_right_one() {
         "[metrics]\nlisten = \"127.0.0.1:9180\"\n",
         &expect![[r#"
             millpond.toml:1:2: unknown section `metrics`
-              hint: there are [server], [tls], [database], [cache], [site], [session], [static], [admin], [log], [limits], [[redirect]], [[rewrite]], [[fields]], [[require]], [[data]] and [[host]]"#]],
+              hint: there are [server], [tls], [database], [cache], [site], [session], [static], [admin], [log], [proxies], [limits], [[redirect]], [[rewrite]], [[fields]], [[require]], [[data]] and [[host]]"#]],
     );
     refused(
         "listen = \"127.0.0.1:80\"\n",

@@ -7,6 +7,7 @@ use std::{
 };
 
 use millpond_db::{FeedKind, PostgresOptions};
+use millpond_http::Network;
 use toml::{Spanned, de::DeValue};
 
 use super::{
@@ -54,6 +55,7 @@ pub(super) fn set(
         SettingKind::WarmList(field) => *field(config) = WarmList::parse(value, dir)?,
         SettingKind::File(field) => *field(config) = Some(file(text(value)?, dir)?),
         SettingKind::Text(field) => *field(config) = Some(words(text(value)?)?),
+        SettingKind::Networks(field) => *field(config) = networks(value)?,
         SettingKind::Domains(field) => *field(config) = tls::domains(value)?,
         SettingKind::Log(field) => *field(config) = Some(log(text(value)?, dir)?),
         SettingKind::Locale(field) => *field(config) = locale(text(value)?)?,
@@ -100,6 +102,7 @@ pub(super) fn is_same(key: &Key, one: &Config, other: &Config) -> bool {
         SettingKind::WarmList(field) => both(field, one, other),
         SettingKind::File(field) | SettingKind::Log(field) => both(field, one, other),
         SettingKind::Text(field) => both(field, one, other),
+        SettingKind::Networks(field) => both(field, one, other),
         SettingKind::Domains(field) => both(field, one, other),
         SettingKind::Locale(field) => both(field, one, other),
         SettingKind::Currency(field) => both(field, one, other),
@@ -339,6 +342,11 @@ pub(super) fn file(path: &str, dir: &Path) -> Result<PathBuf, String> {
 pub(super) fn texts<'v>(value: &'v DeValue<'_>, what: &str) -> Result<Vec<&'v str>, String> {
     let list = value.as_array().ok_or_else(|| expected(what, value))?;
     list.iter().map(|entry| text(entry.get_ref())).collect()
+}
+
+fn networks(value: &DeValue<'_>) -> Result<Vec<Network>, String> {
+    let networks = texts(value, "a list of addresses and networks in quotes")?;
+    networks.into_iter().map(str::parse).collect()
 }
 
 fn names(value: &DeValue<'_>) -> Result<Vec<String>, String> {

@@ -207,7 +207,6 @@ impl RequireRules {
     }
 }
 
-/// The first part of a path.
 fn first_part(path: &str) -> &str {
     let rest = path.strip_prefix('/').unwrap_or(path);
     rest.split('/').next().unwrap_or_default()

@@ -27,7 +27,7 @@ pub(super) fn meant(line: &str) -> Option<String> {
 }
 
 fn words() -> impl Iterator<Item = &'static str> {
-    DIRECTIVES.iter().chain(WORDS).copied()
+    DIRECTIVES.split(' ').chain(WORDS.iter().copied())
 }
 
 /// The word of such a line that is like this one: one letter is wrong, or two of a long word.
@@ -120,6 +120,7 @@ mod tests {
             ("-- JSON: items", "-- json: items"),
             ("-- json items", "-- json: items"),
             ("-- invald: /albums/new", "-- invalid: /albums/new"),
+            ("-- crawls: no", "-- crawl: no"),
             ("-- mesage: a = \"b\"", "-- message: a = \"b\""),
         ] {
             assert_eq!(meant(line).as_deref(), Some(expected), "{line}");

@@ -29,7 +29,6 @@ impl Cap {
         self.until.since(now)
     }
 
-    /// Takes in a work from `began` to `ended`.
     pub(super) fn worked(&mut self, began: Boottime, ended: Boottime) {
         let took = u64::try_from(ended.since(began).min(LONGEST).as_nanos()).unwrap_or(u64::MAX);
         let rest = took.saturating_mul(100 - self.percent) / self.percent;

@@ -14,6 +14,7 @@ use super::values;
 use crate::{
     answer::{
         Ask,
+        arrival::own_arrival,
         cached::{page_key_of, page_key_parts},
         visitor::Visitor,
     },
@@ -57,7 +58,6 @@ impl Edition {
         Some((page, values::from_key(rest, page.params.len())?))
     }
 
-    /// The page of a route.
     pub(super) fn page(&self, route: &str) -> Option<&Arc<Page>> {
         let mut pages = self
             .pages
@@ -92,6 +92,7 @@ pub(super) fn ask(
         values,
         key,
         visitor,
+        arrival: own_arrival(page.counters.mean_fill()),
         report: OnceLock::new(),
     }
 }

@@ -4,6 +4,7 @@ use std::{borrow::Cow, sync::Arc};
 
 use millpond_db::{DatabaseFeed, Value};
 use millpond_http::Prepared;
+use millpond_pages::Refused;
 use millpond_store::Store;
 
 use crate::session::Session;
@@ -37,8 +38,8 @@ pub(crate) enum Cached {
 /// Why a page could not be made. The details are in the owner's log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum PageFailure {
-    /// 503: too much at once.
-    Busy,
+    /// 503: too much at once; with the seconds after which the client may ask again.
+    Busy(u32),
     /// 503: a statement took longer than it may.
     Slow,
     /// 503: the database is away.
@@ -54,6 +55,17 @@ pub(crate) enum PageFailure {
     NoSuchPage,
     /// 500.
     Internal,
+}
+
+impl PageFailure {
+    /// Too much at once, which will soon be over.
+    pub(crate) const BUSY: Self = Self::Busy(1);
+}
+
+impl From<Refused> for PageFailure {
+    fn from(refused: Refused) -> Self {
+        Self::Busy(refused.retry_after)
+    }
 }
 
 impl millpond_store::Value for Cached {

@@ -30,7 +30,6 @@ impl DeadLink<'_> {
         }
     }
 
-    /// The note on it, in a document of the site.
     pub(super) fn note(self, site: &DocumentSite<'_>, document: &DocumentFile) -> HintedNote {
         match self {
             Self::Page(note) => note,

@@ -25,8 +25,7 @@ pub fn missing_tables(dir: &Path, config: &Config) -> Result<Vec<FilePin>, Vec<P
     let shown = opening::shown(dir, &config.database);
     let one = |problem| vec![problem];
     let find = |database: &Database, is_ready: Result<(), Problem>| {
-        let zone = config.formats.zone;
-        let pins = is_ready.map(|()| data::found(&sources, database, zone).pins);
+        let pins = is_ready.map(|()| data::found(&sources, database, config).pins);
         database.stop();
         pins.map_err(one)
     };

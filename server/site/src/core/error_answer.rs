@@ -10,6 +10,7 @@ use std::{collections::BTreeMap, sync::Arc};
 
 use bytes::Bytes;
 use millpond_http::{Parts, Prepared, Request, Response, path, reason_phrase};
+use millpond_pages::Refused;
 use minijinja::Value;
 use parking_lot::Mutex;
 
@@ -26,7 +27,6 @@ use millpond_site_format::{Problem, params::FieldError};
 const MOST_PREPARED: usize = 64;
 const LONGEST_SENTENCE: usize = 200;
 
-/// An error to answer with.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ErrorAnswer<'e> {
     pub(crate) status: u16,
@@ -118,7 +118,6 @@ pub(crate) struct PreparedErrors(Mutex<BTreeMap<PreparedKey, Arc<Prepared>>>);
 type PreparedKey = (String, Vec<String>, u16, Box<str>);
 
 impl Generation {
-    /// The answer for an error.
     pub(crate) fn refuse(&self, request: &Request<'_>, error: &ErrorAnswer<'_>) -> Response {
         if wants_json(request, error.is_api) {
             return error.problem();
@@ -136,6 +135,21 @@ impl Generation {
             true => response.with_note(report::of_refusal(request, error.sentence)),
             false => response,
         }
+    }
+
+    /// The answer while there is too much to do.
+    #[cold]
+    pub(crate) fn refuse_busy(
+        &self,
+        request: &Request<'_>,
+        is_api: bool,
+        status: u16,
+        refused: Refused,
+    ) -> Response {
+        let seconds = refused.retry_after.to_string();
+        let fields = [("Retry-After", &*seconds)];
+        let error = ErrorAnswer { status, ..BUSY };
+        self.refuse(request, &error.with(&fields).of_api(is_api))
     }
 
     /// The site's own page for an error of this request, if it has one.

@@ -85,7 +85,9 @@ impl Reporter {
         };
         let look = move || {
             while stopped.recv_timeout(PAUSE) == Err(RecvTimeoutError::Timeout) {
-                let lines = observer.look(Boottime::now());
+                let now = Boottime::now();
+                observer.core.admission.look(now);
+                let lines = observer.look(now);
                 // A look that the end broke off found nothing.
                 if stopped.try_recv() == Err(TryRecvError::Empty) {
                     lines.iter().for_each(|line| observer.core.log(line));

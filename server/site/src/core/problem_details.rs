@@ -7,9 +7,10 @@ use std::sync::{Arc, LazyLock};
 
 use bytes::Bytes;
 use millpond_http::{Parts, Prepared, Request, Response, prefers_json, reason_phrase};
+use millpond_pages::Refused;
 use serde_json::json;
 
-use super::error_answer::{AWAY, BUSY, ErrorAnswer, SLOW};
+use super::error_answer::{AWAY, ErrorAnswer, SLOW};
 use crate::{answer::cached::PageFailure, core::Generation};
 use millpond_site_format::params::FieldError;
 
@@ -80,7 +81,12 @@ impl Generation {
         failure: &PageFailure,
     ) -> Response {
         let error = match failure {
-            PageFailure::Busy => BUSY,
+            PageFailure::Busy(retry_after) => {
+                let refused = Refused {
+                    retry_after: *retry_after,
+                };
+                return self.refuse_busy(request, is_api, 503, refused);
+            }
             PageFailure::Slow => SLOW,
             PageFailure::Away => AWAY,
             PageFailure::NoSuchPage => return self.missing(request, is_api, Bytes::new()),
@@ -131,7 +137,7 @@ mod tests {
             answer.document(),
             r#"{"type":"about:blank","title":"Bad Request","status":400,"detail":"x \"y\"","errors":[{"field":"id","detail":"The parameter \"id\" is missing."}]}"#
         );
-        let response = BUSY.problem();
+        let response = SLOW.problem();
         assert_eq!(response.field("retry-after"), Some("1"));
         assert_eq!(response.field("cache-control"), Some("no-store"));
     }

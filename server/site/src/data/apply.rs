@@ -13,11 +13,12 @@ use super::{
     batch::{Applier, ReadyFile, apply_all},
     columns::{TargetTable, applied_hash},
     messages::{is_passing, refused, rows, unapplied, unknown_columns},
-    scan::{DataFile, FileStamp, FolderScan},
+    scan::{DataFile, FolderScan},
     survey::{Survey, is_as_found, survey},
     sync::{FolderSync, LookOutcome, QUIET, Retry, SLOWLY, SOON},
     twins::Twins,
 };
+use crate::statics::Stamp;
 use millpond_site_format::Problem;
 
 /// Files of one table that were applied together have a line each in the log, up to this number.
@@ -224,7 +225,6 @@ impl<'a> ChangedFiles<'a, '_> {
         Some(table)
     }
 
-    /// Reads a file whose table is there.
     fn read(&mut self, file: &'a DataFile, table: &TargetTable) -> Option<ReadyFile<'a>> {
         let signature = table.signature();
         if let Some(applied) = self.look.applied.get(&*file.name).copied()
@@ -343,6 +343,6 @@ fn sum(a: RowCounts, b: RowCounts) -> RowCounts {
 fn content_hash(file: &DataFile) -> Option<u128> {
     let opened = file.open().ok()?;
     let hash = millpond_data::hash(&opened).ok()?;
-    let stamp = FileStamp::of(&opened.metadata().ok()?);
+    let stamp = Stamp::of(&opened.metadata().ok()?);
     (stamp == file.stamp).then_some(hash)
 }

@@ -166,7 +166,6 @@ fn old_truth(text: &str) -> Option<bool> {
     }
 }
 
-/// True for a column of days.
 fn is_day(column: &TableColumn) -> bool {
     column.type_name.eq_ignore_ascii_case("date")
 }

@@ -48,7 +48,7 @@ impl Documents {
             mixed: others.iter().map(|file| file.table.clone()).collect(),
             ..Self::default()
         };
-        if files.iter().map(|file| file.stamp.size()).sum::<u64>() > MAX_BYTES {
+        if files.iter().map(|file| file.stamp.size).sum::<u64>() > MAX_BYTES {
             return documents;
         }
         for file in files {

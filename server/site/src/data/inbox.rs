@@ -15,13 +15,10 @@ use std::{
     time::Duration,
 };
 
-use notify::{
-    Event, EventKind,
-    event::{AccessKind, AccessMode, CreateKind, ModifyKind, RemoveKind},
-};
 use parking_lot::{Condvar, Mutex};
 
 use super::{DataSources, FOLDER};
+use crate::inotify::{FileChange, FileEvent};
 
 /// Files that are written at a time, at most; with more of them events count as lost.
 const MAX_OPEN: usize = 10_000;
@@ -51,7 +48,7 @@ struct InboxState {
     has_migrated: bool,
 }
 
-/// Event that woke the thread.
+/// FileEvent that woke the thread.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Wake {
     /// Files have changed that were closed, and are whole.
@@ -86,64 +83,57 @@ impl Inbox {
         folders.map(|(_, folder)| folder.to_owned()).collect()
     }
 
-    /// The names of what the event is about, in the order of its paths; none for what is in no
-    /// folder of data, and an empty one for such a folder itself.
-    fn names(&self, event: &Event, root: &Path) -> Vec<Option<PathBuf>> {
-        let folder = root.join(FOLDER);
+    /// The name of what the event is about; none for what is in no folder of data, and an empty one
+    /// for such a folder itself.
+    fn name(&self, path: &Path, root: &Path) -> Option<PathBuf> {
+        if let Ok(below) = path.strip_prefix(root.join(FOLDER)) {
+            return Some(below.to_owned());
+        }
         let roots = self.roots.lock();
-        let name = |path: &PathBuf| {
-            if let Ok(below) = path.strip_prefix(&folder) {
-                return Some(below.to_owned());
-            }
-            roots.iter().find_map(|(root, table)| {
-                let below = path.strip_prefix(root).ok()?;
-                let is_root = below.as_os_str().is_empty();
-                Some(match is_root {
-                    true => PathBuf::new(),
-                    false => Path::new(table).join(below),
-                })
+        roots.iter().find_map(|(root, table)| {
+            let below = path.strip_prefix(root).ok()?;
+            let is_root = below.as_os_str().is_empty();
+            Some(match is_root {
+                true => PathBuf::new(),
+                false => Path::new(table).join(below),
             })
-        };
-        event.paths.iter().map(name).collect()
+        })
     }
 
-    /// Takes an event in. True if it concerns only files of the folders, and no folder in them.
-    pub(crate) fn event(&self, event: &Event, root: &Path) -> bool {
-        let names = self.names(event, root);
-        if names.iter().all(Option::is_none) {
+    /// Takes an event in. True if it concerns only a file of the folders, and no folder in them.
+    pub(crate) fn event(&self, event: &FileEvent, root: &Path) -> bool {
+        let Some(name) = self.name(&event.path, root) else {
             return false;
-        }
-        let files = || names.iter().flatten();
+        };
+        // A file of a folder that is elsewhere in the site may also be served as it is.
+        let is_elsewhere =
+            !event.path.starts_with(root.join(FOLDER)) && event.path.starts_with(root);
+        let may_be_folder = event.is_folder || event.change == FileChange::Renamed;
+        let is_for_data_alone = !may_be_folder && !is_elsewhere && !name.as_os_str().is_empty();
         let mut state = self.state.lock();
-        let is_made_whole = is_made_whole(event);
-        let news = match event.kind {
-            EventKind::Create(CreateKind::File) | EventKind::Modify(ModifyKind::Data(_))
-                if !is_made_whole =>
-            {
-                state.open.extend(files().cloned());
+        let news = match event.change {
+            FileChange::Written | FileChange::Made if !event.is_folder && !is_made_whole(event) => {
+                state.open.insert(name);
                 if state.open.len() > MAX_OPEN {
                     state.open.clear();
                     state.is_lost = true;
                 }
                 false
             }
-            EventKind::Access(AccessKind::Close(AccessMode::Write))
-            | EventKind::Create(CreateKind::File)
-            | EventKind::Modify(ModifyKind::Name(_))
-            | EventKind::Remove(_) => {
-                for name in files() {
-                    state.open.remove(name);
-                    match state.closed.len() < MAX_OPEN {
-                        true => drop(state.closed.insert(name.clone())),
-                        false => state.is_broad = true,
-                    }
-                }
+            FileChange::Attributes => {
+                state.is_broad = true;
                 true
             }
-            EventKind::Access(_) => false,
-            // A folder, or rights.
-            _ => {
+            FileChange::Made if event.is_folder => {
                 state.is_broad = true;
+                true
+            }
+            _ => {
+                state.open.remove(&name);
+                match state.closed.len() < MAX_OPEN {
+                    true => drop(state.closed.insert(name)),
+                    false => state.is_broad = true,
+                }
                 true
             }
         };
@@ -151,23 +141,7 @@ impl Inbox {
             state.has_news = true;
             self.wake.notify_one();
         }
-        let of_files = !matches!(
-            event.kind,
-            EventKind::Create(CreateKind::Folder | CreateKind::Any)
-                | EventKind::Remove(RemoveKind::Folder | RemoveKind::Any)
-                | EventKind::Modify(ModifyKind::Name(_))
-                | EventKind::Any
-                | EventKind::Other
-        );
-        // A file of a folder that is elsewhere in the site may also be served as it is.
-        let folder = root.join(FOLDER);
-        let is_for_data_alone = |(path, name): (&PathBuf, &Option<PathBuf>)| {
-            let is_file = name
-                .as_ref()
-                .is_some_and(|name| !name.as_os_str().is_empty());
-            is_file && (path.starts_with(&folder) || !path.starts_with(root))
-        };
-        of_files && event.paths.iter().zip(&names).all(is_for_data_alone)
+        is_for_data_alone
     }
 
     /// Events were lost, or the site's folder is another one.
@@ -249,32 +223,32 @@ impl Inbox {
 
 /// True if a name was made to which no program writes, so no close follows: a link, also a hard
 /// one, or what is no file at all.
-fn is_made_whole(event: &Event) -> bool {
+fn is_made_whole(event: &FileEvent) -> bool {
     let is_link = |it: Metadata| !it.is_file() || it.nlink() > 1;
-    event.kind == EventKind::Create(CreateKind::File)
-        && event
-            .paths
-            .iter()
-            .any(|path| fs::symlink_metadata(path).is_ok_and(is_link))
+    event.change == FileChange::Made && fs::symlink_metadata(&event.path).is_ok_and(is_link)
 }
 
 #[cfg(test)]
 mod tests {
-    use notify::event::{DataChange, RenameMode};
-
     use super::*;
+
+    fn event(change: FileChange, path: PathBuf) -> FileEvent {
+        FileEvent {
+            change,
+            is_folder: false,
+            path,
+        }
+    }
 
     #[test]
     fn a_file_is_news_once_it_is_closed() {
         let inbox = Inbox::default();
         let root = Path::new("/srv/site");
         let now = Some(Duration::ZERO);
-        let tell =
-            |kind, path: &str| inbox.event(&Event::new(kind).add_path(root.join(path)), root);
-        let written = EventKind::Modify(ModifyKind::Data(DataChange::Any));
-        let closed = EventKind::Access(AccessKind::Close(AccessMode::Write));
+        let tell = |change, path: &str| inbox.event(&event(change, root.join(path)), root);
+        let (written, closed) = (FileChange::Written, FileChange::Closed);
         assert!(!tell(written, "pages/index.html"));
-        assert!(tell(EventKind::Create(CreateKind::File), "data/a.csv"));
+        assert!(tell(FileChange::Made, "data/a.csv"));
         assert!(tell(written, "data/a.csv"));
         assert_eq!(inbox.wait(now), Wake::Time);
         assert!(tell(closed, "data/b.csv"));
@@ -284,10 +258,16 @@ mod tests {
         assert!(tell(closed, "data/a.csv"));
         assert!(!inbox.is_open("a.csv"));
         assert_eq!(inbox.wait(now), Wake::News(names("a.csv")));
-        let renamed = EventKind::Modify(ModifyKind::Name(RenameMode::To));
-        assert!(!tell(renamed, "data/posts"), "it may be a folder to watch");
+        assert!(
+            !tell(FileChange::Renamed, "data/posts"),
+            "it may be a folder to watch"
+        );
         assert_eq!(inbox.wait(now), Wake::News(names("posts")));
-        assert!(!tell(EventKind::Create(CreateKind::Folder), "data"));
+        let folder = FileEvent {
+            is_folder: true,
+            ..event(FileChange::Made, root.join("data"))
+        };
+        assert!(!inbox.event(&folder, root));
         for number in 0..=MAX_OPEN {
             tell(written, &format!("data/{number}.csv"));
         }
@@ -306,8 +286,7 @@ mod tests {
         fs::write(at("a.csv"), "id\n").unwrap();
         let inbox = Inbox::default();
         let made = |name: &str| {
-            let event = Event::new(EventKind::Create(CreateKind::File)).add_path(at(name));
-            assert!(inbox.event(&event, dir.path()));
+            assert!(inbox.event(&event(FileChange::Made, at(name)), dir.path()));
             inbox.wait(Some(Duration::ZERO))
         };
         assert_eq!(made("a.csv"), Wake::Time);
@@ -337,8 +316,7 @@ mod tests {
             folders: folders.map(folder).into(),
         });
         assert_eq!(inbox.elsewhere().len(), 2);
-        let closed = EventKind::Access(AccessKind::Close(AccessMode::Write));
-        let tell = |path: &Path| inbox.event(&Event::new(closed).add_path(path.into()), &root);
+        let tell = |path: &Path| inbox.event(&event(FileChange::Closed, path.into()), &root);
         let docs = root.parent().unwrap().join("docs");
         assert!(tell(&docs.join("guide/a.md")));
         assert!(!tell(&root.parent().unwrap().join("other/a.md")));

@@ -9,7 +9,7 @@ use std::{
 };
 
 use millpond_data::{FilePlace, Inference, InferredColumn, Kind, ReadError, read};
-use millpond_db::{Database, FILE_COLUMN, KEY_COLUMN};
+use millpond_db::{Database, FILE_COLUMN, FeedKind, KEY_COLUMN};
 
 use super::{
     DataSources, FOLDER,
@@ -19,7 +19,7 @@ use super::{
     scan::{DataFile, scan},
     survey::{Survey, problem, survey},
 };
-use millpond_site_format::{Problem, time_zone::SiteZone};
+use millpond_site_format::{Config, Problem, time_zone::SiteZone};
 
 /// Problems of files that are told at once.
 const MAX_PROBLEMS: usize = 50;
@@ -77,7 +77,9 @@ impl Found {
 
 /// Reads all files, and holds them against the tables of the database. A moment without an offset
 /// is of the zone.
-pub(crate) fn found(sources: &DataSources, database: &Database, zone: SiteZone) -> Found {
+pub(crate) fn found(sources: &DataSources, database: &Database, config: &Config) -> Found {
+    let zone = config.formats.zone;
+    let publication = (config.feed == FeedKind::Logical).then_some(&*config.publication);
     let scan = scan(sources);
     let mut problems = gone_folders(&scan, sources, database);
     problems.extend(scan.problems);
@@ -113,13 +115,14 @@ pub(crate) fn found(sources: &DataSources, database: &Database, zone: SiteZone) 
             false => files[0].shown.display().to_string(),
         };
         match known {
-            None if readable.len() == files.len() => found.pins.push(create(
-                &source,
-                table,
-                &columns,
-                FilesLayout::of(&files),
-                database.is_postgres(),
-            )),
+            None if readable.len() == files.len() => {
+                let layout = FilesLayout::of(&files);
+                let mut pin = create(&source, table, &columns, layout, database.is_postgres());
+                if let Some(publication) = publication.filter(|_| database.is_postgres()) {
+                    pin.sql.push_str(&published(table, publication));
+                }
+                found.pins.push(pin);
+            }
             None => {}
             Some(known) => {
                 let new = new_columns(&named, &columns, &known);
@@ -261,6 +264,22 @@ fn create(
     }
 }
 
+/// Statements that have the changes of a new table told, if the publication lists its tables and
+/// is the role's.
+fn published(table: &str, publication: &str) -> String {
+    let literal = publication.replace('\'', "''");
+    let (publication, table) = (name(publication), name(table));
+    format!(
+        "\n-- PostgreSQL tells of its changes, so that pages with its rows are kept in memory.\n\
+         do $$ begin\n  \
+           if exists (select from pg_publication where pubname = '{literal}' and not puballtables\n      \
+               and pg_has_role(pubowner, 'usage')) then\n    \
+             alter publication {publication} add table {table};\n  \
+           end if;\n\
+         end $$;\n"
+    )
+}
+
 /// The columns of the files that a table lacks, without those that are misspelt.
 fn new_columns(
     files: &[(&DataFile, Vec<String>)],
@@ -347,7 +366,7 @@ fn name(name: &str) -> String {
         .bytes()
         .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'_')
         && name.starts_with(|first: char| first.is_ascii_lowercase() || first == '_')
-        && !RESERVED.contains(&name);
+        && !RESERVED.split(' ').any(|word| word == name);
     match is_plain {
         true => name.to_owned(),
         false => format!("\"{}\"", name.replace('"', "\"\"")),
@@ -388,181 +407,18 @@ pub(crate) fn pin(dir: &Path, pins: &[FilePin]) -> Result<Vec<String>, Problem> 
 }
 
 /// Words that one of the databases takes for something else than a name.
-const RESERVED: [&str; 176] = [
-    "abort",
-    "action",
-    "add",
-    "after",
-    "all",
-    "alter",
-    "always",
-    "analyse",
-    "analyze",
-    "and",
-    "any",
-    "array",
-    "as",
-    "asc",
-    "asymmetric",
-    "attach",
-    "authorization",
-    "autoincrement",
-    "before",
-    "begin",
-    "between",
-    "binary",
-    "both",
-    "by",
-    "cascade",
-    "case",
-    "cast",
-    "check",
-    "collate",
-    "collation",
-    "column",
-    "commit",
-    "concurrently",
-    "conflict",
-    "constraint",
-    "create",
-    "cross",
-    "current",
-    "current_date",
-    "current_time",
-    "current_timestamp",
-    "database",
-    "default",
-    "deferrable",
-    "deferred",
-    "delete",
-    "desc",
-    "detach",
-    "distinct",
-    "do",
-    "drop",
-    "each",
-    "else",
-    "end",
-    "escape",
-    "except",
-    "exclude",
-    "exclusive",
-    "exists",
-    "explain",
-    "fail",
-    "false",
-    "fetch",
-    "filter",
-    "first",
-    "following",
-    "for",
-    "foreign",
-    "freeze",
-    "from",
-    "full",
-    "generated",
-    "glob",
-    "grant",
-    "group",
-    "groups",
-    "having",
-    "if",
-    "ignore",
-    "ilike",
-    "immediate",
-    "in",
-    "index",
-    "indexed",
-    "initially",
-    "inner",
-    "insert",
-    "instead",
-    "intersect",
-    "into",
-    "is",
-    "isnull",
-    "join",
-    "key",
-    "last",
-    "lateral",
-    "leading",
-    "left",
-    "like",
-    "limit",
-    "localtime",
-    "localtimestamp",
-    "match",
-    "materialized",
-    "natural",
-    "no",
-    "not",
-    "nothing",
-    "notnull",
-    "null",
-    "nulls",
-    "of",
-    "offset",
-    "on",
-    "only",
-    "or",
-    "order",
-    "others",
-    "outer",
-    "over",
-    "overlaps",
-    "partition",
-    "placing",
-    "plan",
-    "pragma",
-    "preceding",
-    "primary",
-    "query",
-    "raise",
-    "range",
-    "recursive",
-    "references",
-    "regexp",
-    "reindex",
-    "release",
-    "rename",
-    "replace",
-    "restrict",
-    "returning",
-    "right",
-    "rollback",
-    "row",
-    "rows",
-    "savepoint",
-    "select",
-    "session_user",
-    "set",
-    "similar",
-    "some",
-    "symmetric",
-    "table",
-    "tablesample",
-    "temp",
-    "then",
-    "to",
-    "trailing",
-    "transaction",
-    "trigger",
-    "true",
-    "unbounded",
-    "union",
-    "unique",
-    "update",
-    "user",
-    "using",
-    "vacuum",
-    "values",
-    "variadic",
-    "verbose",
-    "view",
-    "virtual",
-    "when",
-    "where",
-    "window",
-    "with",
-    "without",
-];
+const RESERVED: &str = "\
+    abort action add after all alter always analyse analyze and any array as asc asymmetric \
+    attach authorization autoincrement before begin between binary both by cascade case cast \
+    check collate collation column commit concurrently conflict constraint create cross current \
+    current_date current_time current_timestamp database default deferrable deferred delete desc \
+    detach distinct do drop each else end escape except exclude exclusive exists explain fail \
+    false fetch filter first following for foreign freeze from full generated glob grant group \
+    groups having if ignore ilike immediate in index indexed initially inner insert instead \
+    intersect into is isnull join key last lateral leading left like limit localtime \
+    localtimestamp match materialized natural no not nothing notnull null nulls of offset on only \
+    or order others outer over overlaps partition placing plan pragma preceding primary query \
+    raise range recursive references regexp reindex release rename replace restrict returning \
+    right rollback row rows savepoint select session_user set similar some symmetric table \
+    tablesample temp then to trailing transaction trigger true unbounded union unique update user \
+    using vacuum values variadic verbose view virtual when where window with without";

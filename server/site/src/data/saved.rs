@@ -11,9 +11,9 @@ use super::{
     FOLDER,
     apply::Look,
     messages::unapplied,
-    scan::FileStamp,
     sync::{FolderSync, LookOutcome, Retry, SOON, by_name},
 };
+use crate::statics::Stamp;
 use millpond_site_format::file_name::is_passed_over;
 
 impl FolderSync {
@@ -35,7 +35,7 @@ impl FolderSync {
             let name = path.to_str()?;
             let file = self.last.files.get_mut(name)?;
             let metadata = fs::symlink_metadata(&file.path).ok();
-            file.stamp = FileStamp::of(&metadata.filter(Metadata::is_file)?);
+            file.stamp = Stamp::of(&metadata.filter(Metadata::is_file)?);
             saved.insert(name.to_owned());
         }
         Some(saved)

@@ -4,7 +4,7 @@ use std::{
     collections::{BTreeMap, BTreeSet},
     fs::{self, File, Metadata},
     io,
-    os::unix::fs::{MetadataExt, OpenOptionsExt as _},
+    os::unix::fs::OpenOptionsExt as _,
     path::{Path, PathBuf},
 };
 
@@ -12,41 +12,10 @@ use millpond_data::{Format, table_name};
 use rustix::fs::OFlags;
 
 use super::{FOLDER, sources::DataSources};
+use crate::statics::Stamp;
 use millpond_site_format::{
     Problem, config::DataFolder, file_name::is_passed_over, problem::SETTINGS as CONFIG,
 };
-
-/// A file of one state: another inode, size or time is another state.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct FileStamp {
-    device: u64,
-    inode: u64,
-    size: u64,
-    modified: (i64, i64),
-    changed: (i64, i64),
-}
-
-impl FileStamp {
-    pub(super) fn of(metadata: &Metadata) -> Self {
-        Self {
-            device: metadata.dev(),
-            inode: metadata.ino(),
-            size: metadata.size(),
-            modified: (metadata.mtime(), metadata.mtime_nsec()),
-            changed: (metadata.ctime(), metadata.ctime_nsec()),
-        }
-    }
-
-    /// In bytes.
-    pub(super) const fn size(&self) -> u64 {
-        self.size
-    }
-
-    /// When the file came to be here, or was changed last, in milliseconds since 1970.
-    pub(super) const fn version(&self) -> i64 {
-        self.changed.0 * 1_000 + self.changed.1 / 1_000_000
-    }
-}
 
 /// A file with rows of a table.
 #[derive(Clone, Debug)]
@@ -61,7 +30,7 @@ pub(super) struct DataFile {
     /// Its path below the folder of its table without the ending, which is the row's name where the
     /// file is one row; none for a file that can have no name.
     pub(super) row_path: Option<String>,
-    pub(super) stamp: FileStamp,
+    pub(super) stamp: Stamp,
 }
 
 impl DataFile {
@@ -199,7 +168,7 @@ impl FolderScan {
                 table,
                 format,
                 row_path,
-                stamp: FileStamp::of(&metadata),
+                stamp: Stamp::of(&metadata),
                 name: name.clone(),
             };
             self.files.insert(name, file);
@@ -240,7 +209,7 @@ impl FolderScan {
 
     /// A folder is as old as the last change of a name in it.
     fn changed(&mut self, metadata: &Metadata) {
-        self.version = self.version.max(FileStamp::of(metadata).version());
+        self.version = self.version.max(Stamp::of(metadata).version());
     }
 
     /// The entries of a folder with their names below `data/`, without hidden ones and backups.
@@ -333,7 +302,7 @@ impl FolderScan {
                 table: folder.table.to_owned(),
                 format,
                 row_path: Some(stem.to_owned()),
-                stamp: FileStamp::of(&metadata),
+                stamp: Stamp::of(&metadata),
                 name: name.clone(),
             };
             self.files.insert(name, file);

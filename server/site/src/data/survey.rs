@@ -16,8 +16,9 @@ use super::{
     columns::{FilledColumns, TargetTable},
     convert,
     fields::{misspelt, place_of_field},
-    scan::{DataFile, FileStamp},
+    scan::DataFile,
 };
+use crate::statics::Stamp;
 use millpond_site_format::Problem;
 
 /// Result of a reading.
@@ -68,7 +69,7 @@ pub(super) fn open(file: &DataFile) -> io::Result<Option<File>> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         opened => opened?,
     };
-    let stamp = FileStamp::of(&opened.metadata()?);
+    let stamp = Stamp::of(&opened.metadata()?);
     Ok((stamp == file.stamp).then_some(opened))
 }
 
@@ -81,12 +82,12 @@ pub(super) fn unreadable(file: &DataFile, error: &io::Error) -> Problem {
 /// True if the file at the path is still the one that was opened, and unchanged.
 pub(super) fn is_unchanged(file: &DataFile, opened: &File) -> bool {
     let opened = opened.metadata();
-    opened.is_ok_and(|it| FileStamp::of(&it) == file.stamp) && is_as_found(file)
+    opened.is_ok_and(|it| Stamp::of(&it) == file.stamp) && is_as_found(file)
 }
 
 /// True if the file at the path is still the one that was found.
 pub(super) fn is_as_found(file: &DataFile) -> bool {
-    fs::metadata(&file.path).is_ok_and(|it| FileStamp::of(&it) == file.stamp)
+    fs::metadata(&file.path).is_ok_and(|it| Stamp::of(&it) == file.stamp)
 }
 
 /// The place of a row of a file, by its number from 1, if the file can still be read.

@@ -16,9 +16,10 @@ use super::{
     held::HeldFiles,
     inbox::Wake,
     messages::{is_passing, unapplied},
-    scan::{DataFile, FileStamp, FolderScan, scan},
+    scan::{DataFile, FolderScan, scan},
     writers::{Writers, writers},
 };
+use crate::statics::Stamp;
 use millpond_site_format::{Problem, time_zone::SiteZone};
 
 /// The pause before a file is tried again that may be good at any moment.
@@ -67,7 +68,7 @@ pub(super) struct FolderSync {
 
 /// A file as it was when it was looked at last.
 pub(super) struct KnownFile {
-    pub(super) stamp: FileStamp,
+    pub(super) stamp: Stamp,
     /// The signature of its table.
     pub(super) table: String,
     /// Faults of the file, or actions that are to be taken.

@@ -27,7 +27,7 @@ pub(crate) fn refused_rows(
 ) -> Vec<Problem> {
     let scan = scan(sources);
     let mut waiting: Vec<&DataFile> = scan.files.values().collect();
-    if waiting.iter().map(|file| file.stamp.size()).sum::<u64>() > MAX_BYTES {
+    if waiting.iter().map(|file| file.stamp.size).sum::<u64>() > MAX_BYTES {
         return Vec::new();
     }
     // A row may have been another file's, so what is refused is tried again after others.

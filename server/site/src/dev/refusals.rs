@@ -268,7 +268,6 @@ fn declares(line: &str, name: &str) -> bool {
     })
 }
 
-/// True if a line has `:NAME`.
 fn uses(line: &str, name: &str) -> bool {
     line.split(':').skip(1).any(|rest| {
         let rest = rest.strip_prefix(name);

@@ -57,7 +57,6 @@ impl ExplainedVisitor<'_> {
     }
 }
 
-/// Reads claims.
 fn read(text: &str) -> Result<Claims, String> {
     let mut claims: Vec<(String, Value)> = Vec::new();
     let mut rest = text;

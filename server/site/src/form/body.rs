@@ -81,7 +81,6 @@ fn is_json(request: &Request<'_>) -> bool {
         || (media_type.starts_with("application/") && media_type.ends_with("+json"))
 }
 
-/// The body of a write.
 #[derive(Debug)]
 pub(crate) enum WriteBody<'b> {
     Form(Fields<'b>),

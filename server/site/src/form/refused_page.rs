@@ -7,11 +7,13 @@
 use std::sync::{Arc, OnceLock};
 
 use millpond_http::{Body, Request, Response};
-use millpond_pages::CacheStatus;
+use millpond_pages::{CacheStatus, Priority};
 
 use super::submit::Submission;
 use crate::{
-    answer::{Ask, cached::page_key, owned, render::RenderedForm, visitor::Visitor},
+    answer::{
+        Ask, arrival::arrival_of, cached::page_key, owned, render::RenderedForm, visitor::Visitor,
+    },
     session::Session,
 };
 use millpond_site_compile::{
@@ -140,6 +142,7 @@ impl Submission {
             values,
             key,
             visitor,
+            arrival: arrival_of(&self.request.as_request(), Priority::Write, page),
             report: OnceLock::new(),
         }
     }

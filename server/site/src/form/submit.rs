@@ -6,6 +6,7 @@ use base_clock::Boottime;
 use bytes::Bytes;
 use millpond_db::{Bind, ConstraintKind, Error, Expect, Position, ResultRows, Value, WriteStep};
 use millpond_http::{OwnedRequest, Request, Response};
+use millpond_pages::{Writing, client_of};
 
 use super::{
     body::{BodyKind, WriteBody},
@@ -101,6 +102,7 @@ impl Submission {
     /// Performs the form in this order: look up, verify, hash, write, session. The first step that
     /// fails ends it.
     async fn perform(&self, mut values: Vec<Value>) -> Result<Response, Response> {
+        let _writing = self.admitted()?;
         let mut results = self.look_up(&values).await?;
         self.verify(&values, &results).await?;
         let steps = self.form.steps.iter().zip(&results);
@@ -119,6 +121,20 @@ impl Submission {
             return Err(self.broken_after_write(seen));
         };
         Ok(self.done(&values, results, &change, seen))
+    }
+
+    /// Admits the write.
+    ///
+    /// # Errors
+    /// The answer while there are too many.
+    fn admitted(&self) -> Result<Writing, Response> {
+        let request = self.request.as_request();
+        let client = client_of(request.client().address());
+        let admitted = self.core.admission.write(client, Boottime::now());
+        admitted.map_err(|refused| {
+            let is_api = !self.form.is_for_people();
+            self.generation.refuse_busy(&request, is_api, 503, refused)
+        })
     }
 
     /// Runs the statements after the look-ups in one transaction. The answer is sent after the

@@ -26,7 +26,7 @@ fn read_now(encoding: Encoding, body: &[u8]) -> Result<Fields<'static>, Refused>
 
 #[test]
 fn urlencoded_forms() {
-    let corpus = corpus("urlencoded_forms", words::FORMS);
+    let corpus = corpus("urlencoded_forms", &words::FORMS);
     bolero::check!(name = "urlencoded_forms")
         .with_max_len(256)
         .for_each(|engine: &[u8]| {
@@ -50,7 +50,7 @@ fn urlencoded_forms() {
 
 #[test]
 fn multipart_forms() {
-    let corpus = corpus("multipart_forms", words::FORMS);
+    let corpus = corpus("multipart_forms", &words::FORMS);
     bolero::check!(name = "multipart_forms")
         .with_max_len(256)
         .for_each(|engine: &[u8]| {
@@ -106,7 +106,7 @@ fn write_multipart(fields: &Fields) -> String {
 /// For every declared type, a form is of one of two kinds, or refused.
 #[test]
 fn media_types() {
-    let corpus = corpus("media_types", words::FORMS);
+    let corpus = corpus("media_types", &words::FORMS);
     bolero::check!(name = "media_types")
         .with_max_len(256)
         .for_each(|engine: &[u8]| {

@@ -27,7 +27,7 @@ fn list(name: &str, kind: ValueKind) -> Param {
 
 #[test]
 fn query_strings() {
-    let corpus = corpus("query_strings", words::PATHS);
+    let corpus = corpus("query_strings", &words::PATHS);
     let params = [
         param("q", ValueKind::Text, Some("none".into())),
         param("id", ValueKind::Integer, Some(0.into())),

@@ -8,7 +8,7 @@ use crate::session::parts::{Keys, LONGEST, open, open_seen, read, seal, seal_see
 
 #[test]
 fn session_tokens() {
-    let corpus = corpus("session_tokens", words::FORMS);
+    let corpus = corpus("session_tokens", &words::FORMS);
     let keys = Keys::parse(&"k".repeat(32)).unwrap();
     let sign = |text: &str| BASE64.encode(keys.sign(text.as_bytes()).unwrap());
     bolero::check!(name = "session_tokens")

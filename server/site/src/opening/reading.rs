@@ -4,6 +4,7 @@ use std::{borrow::Cow, collections::BTreeMap, path::Path, sync::Arc};
 
 use bytes::Bytes;
 use millpond_db::Database;
+use millpond_http::{Parts, Prepared};
 use millpond_pages::CacheStatus;
 
 use super::open_addresses::partly_closed;
@@ -21,6 +22,7 @@ use crate::{
 use millpond_site_compile::{
     compile::{Pages, compile},
     lint,
+    robots::robots,
 };
 use millpond_site_format::{
     Config, Problem,
@@ -171,6 +173,17 @@ fn compiled(
     Ok(pages)
 }
 
+fn prepared_robots(text: String) -> Arc<Prepared> {
+    Arc::new(Prepared::new(Parts {
+        status: 200,
+        media_type: "text/plain; charset=utf-8",
+        fields: &[("Cache-Control", "no-cache")],
+        body: text.into(),
+        last_modified: None,
+        compressible: true,
+    }))
+}
+
 fn assemble(
     config: &Config,
     statics: Arc<Statics>,
@@ -208,6 +221,7 @@ fn assemble(
             own(500, FAILED)?,
             before.map(|before| &before.error),
         ),
+        robots: robots(&pages.endpoints).map(prepared_robots),
         errors: PreparedErrors::default(),
         is_dev: before.is_some_and(|before| before.is_dev),
         addresses: Addresses::new(&statics, &pages.router, &config.files),

@@ -167,7 +167,6 @@ impl Builder<'_> {
         self.settings.lists(folder) && self.pages.find(folder).is_none()
     }
 
-    /// True if a folder answers at all.
     fn answers(&self, folder: Option<&str>) -> bool {
         folder.is_some_and(|folder| {
             self.statics.find(folder).is_some()

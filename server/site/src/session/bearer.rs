@@ -71,7 +71,6 @@ impl Sessions {
         found.map(|(_, token)| token)
     }
 
-    /// True if the request has a token.
     pub(crate) fn has_token(&self, request: &Request<'_>) -> bool {
         self.sent_token(request).is_some()
     }

@@ -168,7 +168,6 @@ impl Sessions {
         })
     }
 
-    /// Returns the name of the cookie.
     pub(crate) fn cookie_name(&self) -> &str {
         self.cookie.name()
     }

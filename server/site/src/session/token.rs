@@ -58,7 +58,6 @@ pub(super) fn verify(version: &str, token: &[u8], keys: &Keys) -> Option<Vec<u8>
     BASE64.decode(payload).ok()
 }
 
-/// The session in a payload.
 pub(crate) fn read(payload: &[u8]) -> Option<Session> {
     let payload: Json = serde_json::from_slice(payload).ok()?;
     let claims = payload.get("c")?.as_object()?;

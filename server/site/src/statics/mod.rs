@@ -45,6 +45,7 @@ pub(crate) use open::open;
 use plain::{ContentSource, Loaded, ServingOptions};
 use precompressed::Precompressed;
 pub(crate) use scan::WELL_KNOWN;
+pub(crate) use stamp::Stamp;
 
 type ByPath<T> = HashMap<String, T, foldhash::fast::RandomState>;
 
@@ -232,7 +233,6 @@ impl StaticFile {
         file
     }
 
-    /// True if this is `loaded` with `precompressed` as its `coding`.
     fn has(&self, loaded: &Loaded, coding: Coding, precompressed: &Loaded) -> bool {
         let mut codings = Coding::ALL.into_iter().zip(&self.precompressed);
         let own = codings

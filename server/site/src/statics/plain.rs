@@ -47,7 +47,6 @@ pub(super) struct Plain {
     pub(super) source: ContentSource,
 }
 
-/// Source of the content.
 #[derive(Debug)]
 pub(super) enum ContentSource {
     /// From a copy, which does not change.

@@ -21,7 +21,7 @@ pub(crate) struct Stamp {
 }
 
 impl Stamp {
-    pub(super) fn of(metadata: &Metadata) -> Self {
+    pub(crate) fn of(metadata: &Metadata) -> Self {
         Self {
             device: metadata.dev(),
             inode: metadata.ino(),
@@ -35,6 +35,11 @@ impl Stamp {
     pub(crate) fn modified_time(&self) -> SystemTime {
         let seconds = u64::try_from(self.modified.0).unwrap_or(0);
         SystemTime::UNIX_EPOCH + Duration::from_secs(seconds)
+    }
+
+    /// When the file came to be here, or was changed last, in milliseconds since 1970.
+    pub(crate) const fn version(&self) -> i64 {
+        self.changed.0 * 1_000 + self.changed.1 / 1_000_000
     }
 
     /// Different for different stamps.

@@ -253,7 +253,6 @@ struct Gathering {
 }
 
 impl Gathering {
-    /// Reads all parts.
     async fn all(mut self, mut parts: Multipart<'static>) -> Result<Gathered, UploadRefusal> {
         let mut count = 0;
         while let Some(mut part) = parts.next_field().await.map_err(|_| broken())? {
@@ -425,7 +424,6 @@ impl Gathering {
         Ok(())
     }
 
-    /// Returns the place for the content of a file.
     fn sink(&mut self, place: &FilePlace, kind: &FileType) -> Result<FileContent, UploadRefusal> {
         let FilePlace::Folder(folder) = place else {
             return Ok(FileContent::Bytes(Vec::new()));

@@ -3,9 +3,7 @@
 use std::ffi::OsStr;
 use std::path::Path;
 
-use notify::event::{EventKind, ModifyKind};
-use notify::{Event, Result};
-
+use crate::inotify::{FileChange, FileEvent};
 use crate::statics::WELL_KNOWN;
 use millpond_site_format::{config::UPLOAD_FOLDER, file_name::is_passed_over};
 
@@ -20,22 +18,15 @@ pub(super) enum Meaning {
     Lost,
 }
 
-/// None for what changes nothing that is served: above all reading, or a reload would lead to the
-/// next.
-pub(super) fn meaning(event: &Result<Event>, root: &Path) -> Option<Meaning> {
-    let Ok(event) = event else {
-        return Some(Meaning::Lost);
-    };
-    if event.need_rescan() {
-        return Some(Meaning::Lost);
-    }
-    let meaning = match event.kind {
-        EventKind::Access(_) => return None,
-        EventKind::Modify(ModifyKind::Data(_)) => Meaning::Data,
+/// None for what changes nothing that is served.
+pub(super) fn meaning(event: &FileEvent, root: &Path) -> Option<Meaning> {
+    let meaning = match event.change {
+        // The write itself was told of.
+        FileChange::Closed => return None,
+        FileChange::Written => Meaning::Data,
         _ => Meaning::Names,
     };
-    let matters = |path: &Path| path == root || !is_ignored(path, root);
-    let matters = event.paths.is_empty() || event.paths.iter().any(|path| matters(path));
+    let matters = event.path == root || !is_ignored(&event.path, root);
     matters.then_some(meaning)
 }
 
@@ -75,52 +66,37 @@ const DATABASES: [&str; 8] = [
 
 #[cfg(test)]
 mod tests {
-    use notify::event::{
-        AccessKind, AccessMode, CreateKind, DataChange, Flag, MetadataKind, RemoveKind, RenameMode,
-    };
-
     use super::*;
 
     const ROOT: &str = "/srv/.site";
 
-    fn of(kind: EventKind, path: &str) -> Option<Meaning> {
-        meaning(&Ok(Event::new(kind).add_path(path.into())), Path::new(ROOT))
+    fn of(change: FileChange, path: &str) -> Option<Meaning> {
+        let event = FileEvent {
+            change,
+            is_folder: false,
+            path: path.into(),
+        };
+        meaning(&event, Path::new(ROOT))
     }
 
     #[test]
     fn kinds() {
         let path = "/srv/.site/pages/index.html";
-        for (kind, expected) in [
-            (EventKind::Access(AccessKind::Open(AccessMode::Any)), None),
-            (EventKind::Access(AccessKind::Close(AccessMode::Read)), None),
-            // The write was reported as Modify.
-            (
-                EventKind::Access(AccessKind::Close(AccessMode::Write)),
-                None,
-            ),
-            (
-                EventKind::Modify(ModifyKind::Data(DataChange::Any)),
-                Some(Meaning::Data),
-            ),
-            (
-                EventKind::Modify(ModifyKind::Metadata(MetadataKind::Any)),
-                Some(Meaning::Names),
-            ),
-            (
-                EventKind::Modify(ModifyKind::Name(RenameMode::To)),
-                Some(Meaning::Names),
-            ),
-            (EventKind::Create(CreateKind::File), Some(Meaning::Names)),
-            (EventKind::Remove(RemoveKind::Folder), Some(Meaning::Names)),
-            (EventKind::Any, Some(Meaning::Names)),
+        for (change, expected) in [
+            (FileChange::Closed, None),
+            (FileChange::Written, Some(Meaning::Data)),
+            (FileChange::Attributes, Some(Meaning::Names)),
+            (FileChange::Renamed, Some(Meaning::Names)),
+            (FileChange::Made, Some(Meaning::Names)),
+            (FileChange::Removed, Some(Meaning::Names)),
         ] {
-            assert_eq!(of(kind, path), expected, "{kind:?}");
+            assert_eq!(of(change, path), expected, "{change:?}");
         }
     }
 
     #[test]
     fn names() {
-        let written = EventKind::Modify(ModifyKind::Data(DataChange::Any));
+        let written = FileChange::Written;
         for name in [
             "site.db",
             "site.db-wal",
@@ -157,32 +133,11 @@ mod tests {
                 "{name}"
             );
         }
-        let outside = meaning(
-            &Ok(Event::new(written).add_path("/srv/.hidden.log".into())),
-            Path::new(ROOT),
-        );
-        assert_eq!(outside, Some(Meaning::Data));
+        assert_eq!(of(written, "/srv/.hidden.log"), Some(Meaning::Data));
         assert_eq!(
             of(written, ROOT),
             Some(Meaning::Data),
             "the folder itself may have any name"
         );
-    }
-
-    #[test]
-    fn a_save_that_ends_with_an_ignored_name_still_counts() {
-        let kind = EventKind::Modify(ModifyKind::Name(RenameMode::Both));
-        let renamed = Event::new(kind)
-            .add_path(format!("{ROOT}/.tmp").into())
-            .add_path(format!("{ROOT}/style.css").into());
-        assert_eq!(meaning(&Ok(renamed), Path::new(ROOT)), Some(Meaning::Names));
-    }
-
-    #[test]
-    fn lost_events() {
-        let overflow = Event::new(EventKind::Other).set_flag(Flag::Rescan);
-        assert_eq!(meaning(&Ok(overflow), Path::new(ROOT)), Some(Meaning::Lost));
-        let error = notify::Error::generic("an error");
-        assert_eq!(meaning(&Err(error), Path::new(ROOT)), Some(Meaning::Lost));
     }
 }

@@ -188,13 +188,7 @@ impl Follower {
                 FollowerAction::Burst(meaning) => Some(meaning),
                 FollowerAction::Idle => None,
             };
-            // `notify` panics where its own thread has died; then everything is watched anew.
-            let told = catch_unwind(AssertUnwindSafe(|| self.follow(meaning)));
-            let told = told.unwrap_or_else(|_| {
-                self.tree = None;
-                Some(Changed::Rescan)
-            });
-            if let Some(told) = told
+            if let Some(told) = self.follow(meaning)
                 && !self.shared.stopped()
             {
                 match told {
@@ -231,8 +225,8 @@ impl Follower {
     }
 
     /// The tree, if it is that of the folder to which the path leads now.
-    fn current(&mut self) -> Option<&mut Tree> {
+    fn current(&self) -> Option<&Tree> {
         let dir = &self.dir;
-        self.tree.as_mut().filter(|tree| tree.is_of(dir))
+        self.tree.as_ref().filter(|tree| tree.is_of(dir))
     }
 }

@@ -1,21 +1,20 @@
 //! The folders of a site, each watched.
 //!
-//! `notify` can watch recursively by itself, but then it watches version control as well, a file's
-//! folder may be watched only after the file was written, and a folder that goes away at the wrong
-//! moment leaves its neighbours unwatched without a word. So the walk is done here, and repeated
-//! whenever a name has changed.
+//! inotify watches no folders in a folder. So the walk is done here, and repeated whenever a name
+//! has changed.
 
 use std::collections::HashSet;
 use std::fs;
-use std::io::ErrorKind as IoKind;
+use std::io::{Error, ErrorKind};
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use notify::{ErrorKind, RecommendedWatcher, RecursiveMode, Watcher};
+use rustix::io::Errno;
 
 use super::filter::{Meaning, is_hidden, meaning};
 use crate::data::Inbox;
+use crate::inotify::Inotify;
 use millpond_site_format::{config::UPLOAD_FOLDER, problem::Problem};
 
 /// Folders of one site. More are a mistake, such as a link to the root of the file system.
@@ -27,7 +26,7 @@ type Identity = (u64, u64);
 /// All folders of a site, without hidden ones.
 #[derive(Debug)]
 pub(super) struct Tree {
-    watcher: RecommendedWatcher,
+    inotify: Inotify,
     /// Without symbolic links.
     root: PathBuf,
     identity: Identity,
@@ -39,33 +38,32 @@ pub(super) struct Tree {
 
 impl Tree {
     /// Watches `dir` and what is in it. `note` is called with what each event means, on a thread of
-    /// the watcher; events of files of data go to `data` alone.
+    /// its own; events of files of data go to `data` alone.
     pub(super) fn plant(
         dir: &Path,
         outside_files: bool,
         data: Arc<Inbox>,
         note: impl Fn(Meaning) + Send + 'static,
     ) -> Result<Self, Problem> {
-        let unreadable =
-            |error: std::io::Error| Problem::new(dir, format!("cannot be watched: {error}"));
+        let unreadable = |error: Error| Problem::new(dir, format!("cannot be watched: {error}"));
         let root = dir.canonicalize().map_err(unreadable)?;
         let identity = identity(&root).map_err(unreadable)?;
         let elsewhere = data.elsewhere().into_iter();
         let elsewhere = elsewhere.map(|named| (named.clone(), self::identity(&named).ok()));
         let elsewhere = elsewhere.collect();
         let relative_to = root.clone();
-        let handler = move |event: notify::Result<notify::Event>| {
-            let is_of_data = event
-                .as_ref()
-                .is_ok_and(|event| data.event(event, &relative_to));
-            if !is_of_data && let Some(meaning) = meaning(&event, &relative_to) {
+        let inotify = Inotify::start(move |event| {
+            let meaning = match event {
+                None => Some(Meaning::Lost),
+                Some(event) if data.event(&event, &relative_to) => None,
+                Some(event) => meaning(&event, &relative_to),
+            };
+            if let Some(meaning) = meaning {
                 note(meaning);
             }
-        };
-        let watcher =
-            notify::recommended_watcher(handler).map_err(|error| unwatchable(dir, &error))?;
-        let mut tree = Self {
-            watcher,
+        });
+        let tree = Self {
+            inotify: inotify.map_err(|error| unwatchable(dir, &error))?,
             root,
             identity,
             elsewhere,
@@ -83,10 +81,11 @@ impl Tree {
             && self.elsewhere.iter().all(is_same)
     }
 
-    /// Watches all folders; watched folders stay watched. Each folder is watched before it is
+    /// Watches all folders, and none that have left the tree. Each folder is watched before it is
     /// listed, so a later entry makes an event.
-    pub(super) fn grow(&mut self) -> Result<(), Problem> {
+    pub(super) fn grow(&self) -> Result<(), Problem> {
         let mut seen = HashSet::new();
+        let mut watches = HashSet::new();
         let elsewhere = self.elsewhere.iter();
         let elsewhere = elsewhere.filter_map(|(named, _)| named.canonicalize().ok());
         let mut folders: Vec<PathBuf> = elsewhere.collect();
@@ -104,12 +103,13 @@ impl Tree {
                 return Err(Problem::new(&self.root, message)
                     .hint("keep the site in a folder of its own, without links to large trees"));
             }
-            match self.watcher.watch(&folder, RecursiveMode::NonRecursive) {
-                Ok(()) => {
+            match self.inotify.watch(&folder) {
+                Ok(watch) => {
+                    watches.insert(watch);
                     let uploads = self.root.join(UPLOAD_FOLDER);
                     let found = folders_in(&folder).into_iter();
                     folders.extend(found.filter(|found| *found != uploads));
-                    self.watch_outside_files(&folder)?;
+                    self.watch_outside_files(&folder, &mut watches)?;
                 }
                 // The folder was removed, and its parent has reported that; or it is not readable,
                 // and nothing in it is served.
@@ -117,19 +117,21 @@ impl Tree {
                 Err(error) => return Err(unwatchable(&folder, &error)),
             }
         }
-        if seen.contains(&self.identity) {
-            Ok(())
-        } else {
-            Err(Problem::new(&self.root, "is not there any more"))
+        if !seen.contains(&self.identity) {
+            return Err(Problem::new(&self.root, "is not there any more"));
         }
+        self.inotify.keep(&watches);
+        Ok(())
     }
-}
 
-impl Tree {
     /// Watches the files outside that links in `folder` lead to: a write to them, and another file
     /// in their place, make no event in the folder. The path of a link's target is looked up anew
     /// each time, so what is watched is what the link leads to now.
-    fn watch_outside_files(&mut self, folder: &Path) -> Result<(), Problem> {
+    fn watch_outside_files(
+        &self,
+        folder: &Path,
+        watches: &mut HashSet<i32>,
+    ) -> Result<(), Problem> {
         if !self.outside_files {
             return Ok(());
         }
@@ -137,9 +139,10 @@ impl Tree {
             if target.starts_with(&self.root) || !target.is_file() {
                 continue;
             }
-            match self.watcher.watch(&target, RecursiveMode::NonRecursive) {
-                Err(error) if !is_no_loss(&error) => return Err(unwatchable(&target, &error)),
-                _ => {}
+            match self.inotify.watch(&target) {
+                Ok(watch) => drop(watches.insert(watch)),
+                Err(error) if is_no_loss(&error) => {}
+                Err(error) => return Err(unwatchable(&target, &error)),
             }
         }
         Ok(())
@@ -180,34 +183,24 @@ fn targets_of_links_in(folder: &Path) -> Vec<PathBuf> {
         .collect()
 }
 
-fn is_no_loss(error: &notify::Error) -> bool {
-    match &error.kind {
-        ErrorKind::PathNotFound => true,
-        ErrorKind::Io(error) => matches!(
-            error.kind(),
-            IoKind::NotFound | IoKind::NotADirectory | IoKind::PermissionDenied
-        ),
-        _ => false,
-    }
+fn is_no_loss(error: &Error) -> bool {
+    matches!(
+        error.kind(),
+        ErrorKind::NotFound | ErrorKind::NotADirectory | ErrorKind::PermissionDenied
+    )
 }
 
-fn unwatchable(path: &Path, error: &notify::Error) -> Problem {
-    match &error.kind {
-        ErrorKind::MaxFilesWatch => Problem::new(path, "cannot be watched: inotify has no more watches")
+fn unwatchable(path: &Path, error: &Error) -> Problem {
+    let problem = |reason: &str| Problem::new(path, format!("cannot be watched: {reason}"));
+    match Errno::from_io_error(error) {
+        Some(Errno::NOSPC) => problem("inotify has no more watches")
             .hint("raise the limit: sysctl fs.inotify.max_user_watches=524288"),
-        ErrorKind::Io(error) if is_descriptor_limit(error) => {
-            Problem::new(path, "cannot be watched: inotify has no more instances").hint(
-                "raise the limit: sysctl fs.inotify.max_user_instances=1024 (or that of open files: ulimit -n)",
-            )
-        }
-        ErrorKind::Io(error) => Problem::new(path, format!("cannot be watched: {error}")),
-        _ => Problem::new(path, format!("cannot be watched: {error}")),
+        // For both of the user's limits.
+        Some(Errno::MFILE) => problem("inotify has no more instances").hint(
+            "raise the limit: sysctl fs.inotify.max_user_instances=1024 (or that of open files: ulimit -n)",
+        ),
+        _ => problem(&error.to_string()),
     }
-}
-
-/// `inotify_init` gives EMFILE for both of the user's limits.
-fn is_descriptor_limit(error: &std::io::Error) -> bool {
-    error.raw_os_error() == Some(rustix::io::Errno::MFILE.raw_os_error())
 }
 
 #[cfg(test)]
@@ -216,14 +209,13 @@ mod tests {
 
     #[test]
     fn a_limit_is_reported_with_the_sysctl_to_raise() {
-        let told = |kind| unwatchable(Path::new("site"), &notify::Error::new(kind)).to_string();
+        let told = |errno: Errno| unwatchable(Path::new("site"), &errno.into()).to_string();
         assert_eq!(
-            told(ErrorKind::MaxFilesWatch),
+            told(Errno::NOSPC),
             "site: cannot be watched: inotify has no more watches\n  \
              hint: raise the limit: sysctl fs.inotify.max_user_watches=524288"
         );
-        let instances = std::io::Error::from_raw_os_error(rustix::io::Errno::MFILE.raw_os_error());
-        assert!(told(ErrorKind::Io(instances)).contains("fs.inotify.max_user_instances"));
+        assert!(told(Errno::MFILE).contains("fs.inotify.max_user_instances"));
     }
 
     #[test]

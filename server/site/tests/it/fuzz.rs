@@ -49,7 +49,7 @@ fn site() -> TestSite {
 #[test]
 fn whole_sites() {
     let seeds = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/it/__fuzz__/whole_sites/corpus");
-    let corpus = Corpus::read(&seeds, words::PATHS).unwrap();
+    let corpus = Corpus::read(&seeds, &words::PATHS).unwrap();
     // What fails is said by a panic; the site is not used after it.
     let site = AssertUnwindSafe(site());
     for seed in corpus.seeds() {

@@ -53,6 +53,7 @@ mod parameters;
 mod partials;
 mod policies;
 mod postgres;
+mod pressure;
 mod privacy;
 mod query_guards;
 mod recipes;

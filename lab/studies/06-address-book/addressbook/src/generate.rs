@@ -54,8 +54,8 @@ pub(crate) fn book(seed: u64, count: usize) -> Book {
 }
 
 fn person(random: &mut SplitMix, id: usize) -> Person {
-    let (first, first_in_mailbox) = random.pick(&names::FIRST);
-    let (last, last_in_mailbox) = random.pick(&names::LAST);
+    let first = random.word(names::FIRST);
+    let last = random.word(names::LAST);
     let groups = names::GROUPS.len();
     let mut groups: Vec<usize> = (0..groups).filter(|_| random.below(5) == 0).collect();
     groups.truncate(3);
@@ -63,7 +63,7 @@ fn person(random: &mut SplitMix, id: usize) -> Person {
         id,
         first,
         last,
-        mailbox: format!("{first_in_mailbox}.{last_in_mailbox}"),
+        mailbox: format!("{}.{}", names::mailbox(first), names::mailbox(last)),
         birthday: format!(
             "{}-{:02}-{:02}",
             1940 + random.below(65),
@@ -111,5 +111,9 @@ impl SplitMix {
 
     fn pick<T: Copy>(&mut self, from: &[T]) -> T {
         from[self.below(from.len())]
+    }
+
+    fn word(&mut self, from: &'static str) -> &'static str {
+        self.pick(&from.split(' ').collect::<Vec<_>>())
     }
 }

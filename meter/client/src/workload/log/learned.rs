@@ -93,12 +93,11 @@ impl Learned {
             }
             Ok(())
         })?;
-        let nothing = LogError::Nothing {
-            path: path.to_owned(),
-            wanted: "GET with a status from 200 to 399, from which something could be learned",
-        };
         let Some(arrivals) = counter.finish().filter(|_| used > 0) else {
-            return Err(nothing);
+            return Err(LogError(format!(
+                "{} has no GET with a status from 200 to 399, from which something could be learned",
+                path.display()
+            )));
         };
         Ok(Self {
             lines,

@@ -27,10 +27,8 @@ pub(super) fn read(
     path: &Path,
     mut each: impl FnMut(LogLine<'_>) -> Result<(), LogError>,
 ) -> Result<LogLines, LogError> {
-    let cannot = |source| LogError::Read {
-        path: path.to_owned(),
-        source,
-    };
+    let cannot =
+        |source: std::io::Error| LogError(format!("cannot read {}: {source}", path.display()));
     let file = BufReader::with_capacity(1 << 16, File::open(path).map_err(cannot)?);
     let mut input: Box<dyn BufRead> = if path
         .extension()
@@ -55,12 +53,12 @@ pub(super) fn read(
         }
     }
     match found.first_damaged {
-        Some(line) if found.damaged * 2 >= found.all => Err(LogError::Damaged {
-            path: path.to_owned(),
-            line,
-            damaged: found.damaged,
-            lines: found.all,
-        }),
+        Some(line) if found.damaged * 2 >= found.all => Err(LogError(format!(
+            "{}:{line}: not in the common or combined log format, as {} of {} lines",
+            path.display(),
+            found.damaged,
+            found.all
+        ))),
         _ => Ok(found),
     }
 }

@@ -67,19 +67,19 @@ impl Replay {
                 unsafe_methods += 1;
                 return Ok(());
             }
-            let full = |most| LogError::TooLong {
-                path: path.to_owned(),
-                most,
+            let full = |most| {
+                LogError(format!(
+                    "{} has more than {most}, which a replay would keep in memory: cut the log, or learn from it without --replay",
+                    path.display()
+                ))
             };
             collected
                 .add(line.time, method, target, line.status)
                 .map_err(full)
         })?;
         if collected.entries.is_empty() {
-            return Err(LogError::Nothing {
-                path: path.to_owned(),
-                wanted: "request to replay",
-            });
+            let path = path.display();
+            return Err(LogError(format!("{path} has no request to replay")));
         }
         // Lines are written when requests end, so they are nearly in order. Lines of one second
         // keep their order.

@@ -101,10 +101,8 @@ fn a_packed_log_is_the_same_and_a_cut_one_is_refused() {
     fs::write(&path, &bytes).unwrap();
     assert_eq!(Learned::from_log(&path).unwrap().used, 600);
     fs::write(&path, &bytes[..bytes.len() / 2]).unwrap();
-    assert!(matches!(
-        Learned::from_log(&path),
-        Err(LogError::Read { .. })
-    ));
+    let error = Learned::from_log(&path).unwrap_err().to_string();
+    assert!(error.starts_with("cannot read "), "{error}");
 }
 
 #[test]
@@ -126,10 +124,8 @@ fn a_file_that_is_no_log_is_refused_with_its_first_line() {
         error.to_string().contains("no request to replay"),
         "{error}"
     );
-    assert!(matches!(
-        Learned::from_log("/nowhere".as_ref()),
-        Err(LogError::Read { .. })
-    ));
+    let error = Learned::from_log("/nowhere".as_ref()).unwrap_err();
+    assert!(error.to_string().starts_with("cannot read /nowhere: "));
 }
 
 #[test]

@@ -100,6 +100,12 @@ fn variable<'a>(
     }
     let factor = object.number::<usize>("varno")?.checked_sub(1)?;
     let entry = entries.get(factor)?.object()?;
+    // Since PostgreSQL 18 what a query is grouped by is an entry of its own.
+    if let [_, ..] = entry.get("groupexprs").items() {
+        let place = place(object.number("varattno")?)?;
+        let grouped = entry.get("groupexprs").items().get(place)?;
+        return variable(grouped, 0, entries);
+    }
     Some((object, factor, entry))
 }
 

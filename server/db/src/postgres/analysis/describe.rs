@@ -2,12 +2,12 @@
 
 use millpond_store::Tag;
 
-use super::restriction::Restriction;
+use super::restriction::{Restriction, RowsName};
 use super::{Analysis, FamilyDep};
 use crate::advice::{self, Advice, Cause};
-use crate::postgres::catalog::{Catalog, Identity};
+use crate::postgres::catalog::{Catalog, Identity, Relation};
 use crate::postgres::tags;
-use crate::precision::{Described, DescribedTable};
+use crate::precision::{Described, DescribedTable, compared};
 use crate::query::{QueryAnalysis, QueryFacts};
 
 /// Old values of a table's rows that the feed reports.
@@ -16,6 +16,9 @@ pub(crate) struct Precision {
     identity: Identity,
     /// The table as SQL.
     quoted: String,
+    /// True if it has a generated column: PostgreSQL 18 refuses updates of such a table with a full
+    /// identity, unless the publication has the column.
+    is_generated: bool,
 }
 
 impl Precision {
@@ -24,6 +27,7 @@ impl Precision {
         Self {
             identity: relation.map_or(Identity::None, |relation| relation.identity),
             quoted: relation.map_or_else(String::new, |relation| relation.display_quoted()),
+            is_generated: relation.is_some_and(Relation::has_generated_column),
         }
     }
 
@@ -69,8 +73,9 @@ impl QueryAnalysis for Analysis {
         }));
         let is_loose = |dep: &&FamilyDep| dep.best().any(|restriction| !restriction.precise);
         all.extend(self.depends.iter().filter(is_loose).map(|dep| {
-            let Precision { quoted, .. } = &dep.precision;
-            advice::old_values(&dep.tables.join(", "), quoted, dep.precision.unreported())
+            let precision = &dep.precision;
+            let quoted = (!precision.is_generated).then_some(&*precision.quoted);
+            advice::old_values(&dep.tables.join(", "), quoted, precision.unreported())
         }));
         all
     }
@@ -97,7 +102,14 @@ impl Analysis {
         };
         let families = self.depends.iter().map(|dep| {
             let best = dep.best();
-            let best = best.map(|found| (&*found.column, &found.values, found.remark()));
+            let best = best.map(|found| {
+                let class = match found.name {
+                    RowsName::Equal(name) => Some(name.class()),
+                    RowsName::First(_) => None,
+                };
+                let column = compared(&found.column, class);
+                (column, &found.values, found.remark())
+            });
             DescribedTable {
                 name: dep.tables.join(", "),
                 references: best.collect(),

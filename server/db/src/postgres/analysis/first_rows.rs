@@ -7,11 +7,14 @@ use super::columns;
 use super::constants;
 use super::from_clause;
 use super::nodes::{Object, TreeNode};
+use super::witness::ROWS_BEYOND;
 use crate::Value;
+use crate::column_set::ColumnSet;
 use crate::order::OrderPlace;
 use crate::postgres::catalog::Catalog;
 use crate::postgres::order::{OrderClass, OrderName, RowOrder};
 use crate::precision::Operand;
+use crate::precision::witness::MAX_ROWS;
 
 /// The first rows of an order.
 #[derive(Clone, Debug, PartialEq)]
@@ -38,6 +41,37 @@ impl FirstRows {
         let is_full = matches!(limit, Value::Integer(limit) if *limit == rows.len() as i64);
         let last = rows.last().filter(|_| is_full)?;
         name.place_of(last.get(self.output)?)
+    }
+
+    /// Returns those of the rows of a witness that are not behind the last row of the result; none
+    /// if there may be more. A witness gives rows in this order, of each the place second; `result`
+    /// is that of the statement, with its parameters.
+    pub(super) fn that_count<'w>(
+        &self,
+        witness: &'w [Vec<Value>],
+        (result, given): (&[Vec<Value>], &[Value]),
+    ) -> Option<Vec<&'w Vec<Value>>> {
+        let name = OrderName::new(0, &self.column, self.order, &ColumnSet::All);
+        let last = self.last(name, result, given)?;
+        let place = |row: &Vec<Value>| match row.get(1) {
+            Some(Value::Text(text)) => name.place_of_text(text.as_bytes()),
+            _ => name.place_of_null(),
+        };
+        let count = self.limit_of_witness(given)?;
+        let is_behind = |row: &Vec<Value>| place(row) > last;
+        let are_all = witness.len() < count || witness.last().is_some_and(is_behind);
+        are_all.then(|| witness.iter().filter(|row| place(row) <= last).collect())
+    }
+
+    /// Returns how many rows the witness gives at most.
+    fn limit_of_witness(&self, given: &[Value]) -> Option<usize> {
+        let count = |operand: &Operand| match operand.value(given)? {
+            Value::Integer(count) => Some(usize::try_from(*count).ok()?.min(MAX_ROWS)),
+            Value::Null => Some(MAX_ROWS),
+            _ => None,
+        };
+        let offset = self.offset.as_ref().map_or(Some(0), count)?;
+        Some(count(&self.limit)? + offset + ROWS_BEYOND)
     }
 }
 

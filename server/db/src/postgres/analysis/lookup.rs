@@ -85,7 +85,13 @@ pub(crate) async fn functions(
           union select typinput::oid, 'input' from pg_catalog.pg_type where oid = any ($3) \
           union select typoutput::oid, 'output' from pg_catalog.pg_type where oid = any ($4)) \
         select p.oid, n.nspname::text, p.proname::text, p.provolatile::text, l.lanname::text, p.prokind = 'a', p.prosqlbody::text, u.role, \
-          exists (select from pg_catalog.pg_cast where oid >= 16384 and casttarget in (114, 3802)) \
+          exists (select from pg_catalog.pg_cast where oid >= 16384 and casttarget in (114, 3802)), \
+          case when l.lanname = 'sql' and p.prosqlbody is null and p.prokind = 'f' and p.oid >= 16384 \
+            and not p.prosecdef and p.proconfig is null and p.proargmodes is null then \
+            array[pg_catalog.pg_get_function_identity_arguments(p.oid), pg_catalog.pg_get_function_result(p.oid), p.prosrc] end, \
+          exists (select from pg_catalog.pg_cast c where c.oid >= 16384 and c.castfunc <> 0 and c.castcontext <> 'e' \
+            and (c.casttarget = p.prorettype or c.casttarget = any (p.proallargtypes) or c.casttarget in \
+              (select a.atttypid from pg_catalog.pg_type t join pg_catalog.pg_attribute a on a.attrelid = t.typrelid where t.oid = p.prorettype))) \
         from used u join pg_catalog.pg_proc p on p.oid = u.oid \
           join pg_catalog.pg_namespace n on n.oid = p.pronamespace join pg_catalog.pg_language l on l.oid = p.prolang \
         order by p.proname, p.oid";
@@ -111,6 +117,10 @@ pub(crate) async fn functions(
             language: row.get(4),
             is_aggregate: row.get(5),
             body: row.get(6),
+            text: row
+                .get::<_, Option<Vec<String>>>(9)
+                .and_then(|text| text.try_into().ok()),
+            is_cast: row.get(10),
             role: match row.get(7) {
                 "input" => Role::Input,
                 "output" => Role::Output,

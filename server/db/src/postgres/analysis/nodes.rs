@@ -36,7 +36,6 @@ impl Object {
             .map_or(&TreeNode::Nothing, |(_, value)| value)
     }
 
-    /// A field that is a number.
     pub(crate) fn number<T: std::str::FromStr>(&self, field: &str) -> Option<T> {
         self.get(field).token()?.parse().ok()
     }

@@ -4,7 +4,6 @@
 use crate::postgres::catalog::types;
 use crate::precision::ValueClass;
 
-/// Returns the class whose equality the operator is.
 pub(super) fn equality(operator: u32) -> Option<ValueClass> {
     match operator {
         // Each of int2, int4 and int8 with each.
@@ -29,7 +28,9 @@ pub(super) fn is_equality(operator: u32) -> bool {
 pub(super) fn takes(class: ValueClass, type_oid: u32) -> bool {
     match class {
         ValueClass::Integer => matches!(type_oid, types::INT2 | types::INT4 | types::INT8),
-        ValueClass::Text => matches!(type_oid, types::TEXT | types::VARCHAR),
+        ValueClass::Text | ValueClass::Folded => {
+            matches!(type_oid, types::TEXT | types::VARCHAR)
+        }
         ValueClass::Uuid => type_oid == types::UUID,
         ValueClass::Boolean => type_oid == types::BOOL,
     }

@@ -10,7 +10,7 @@ use super::nodes::{self, TreeNode};
 use super::restriction::Restriction;
 use super::walk::{self, TreeNames};
 use super::witness::Asked;
-use super::{Depends, lookup};
+use super::{Depends, lookup, tree};
 use crate::SqlError;
 use crate::advice::Cause;
 use crate::column_set::ColumnSet;
@@ -347,7 +347,8 @@ impl DependencySearch<'_> {
         if !round.functions.is_empty() {
             let found = lookup::functions(client, &round.functions).await?;
             let mut aggregates = Vec::new();
-            for function in found.functions {
+            for mut function in found.functions {
+                self.look_into(client, &mut function).await?;
                 let name = format!("the function {}()", function.name);
                 if self.function(function, found.json_casts, &mut trees, &mut aggregates) {
                     origins.push(name);
@@ -356,7 +357,8 @@ impl DependencySearch<'_> {
             if !aggregates.is_empty() {
                 let made_of = lookup::made_of(client, &aggregates).await?;
                 let parts = lookup::functions(client, &made_of).await?;
-                for function in parts.functions {
+                for mut function in parts.functions {
+                    self.look_into(client, &mut function).await?;
                     self.function(function, parts.json_casts, &mut trees, &mut Vec::new());
                 }
             }
@@ -368,6 +370,14 @@ impl DependencySearch<'_> {
             }
         }
         Ok((Place::Behind(origins.join(" or ")), behind))
+    }
+
+    /// Asks for the tree of a function whose body is a text, unless the owner says what it reads.
+    async fn look_into(&self, client: &Client, function: &mut Function) -> Result<(), SqlError> {
+        if let Some(text) = function.text.as_ref().filter(|_| self.depends.is_none()) {
+            function.body = tree::of_function(client, text).await?;
+        }
+        Ok(())
     }
 
     fn object_to_form(&mut self) {

@@ -71,7 +71,6 @@ pub(super) fn narrow(
         blocks: Vec::new(),
         of_query: HashMap::new(),
         scopes: Vec::new(),
-        hidden: 0,
         carries: true,
         without_ties: HashSet::new(),
         within_common: 0,
@@ -84,7 +83,10 @@ pub(super) fn narrow(
         ..
     } = translation;
     let model = Model { blocks };
-    let source = PostgresWitnesses { catalog };
+    let source = PostgresWitnesses {
+        catalog,
+        first_rows: &asked.first_rows,
+    };
     NarrowedTree {
         blocks: of_query,
         narrowed: precision::narrow(&model, moved.to_vec(), &source, &mut asked.witnesses),
@@ -97,8 +99,6 @@ pub(super) fn narrow(
 struct AroundQuery<'t> {
     query: &'t Object,
     block: BlockId,
-    /// How many of those around it a name in it may not mean.
-    hidden: usize,
 }
 
 struct Translation<'c, 't> {
@@ -109,8 +109,6 @@ struct Translation<'c, 't> {
     of_query: HashMap<*const Object, BlockId>,
     /// The queries around the current place, the innermost last.
     scopes: Vec<AroundQuery<'t>>,
-    /// How many of these a name may not mean here: what LATERAL brings in is not carried on.
-    hidden: usize,
     /// False in a recursive query.
     carries: bool,
     without_ties: HashSet<*const Object>,
@@ -127,17 +125,14 @@ impl<'t> Translation<'_, 't> {
                 self.query(object);
             }
             TreeNode::Object(object) => {
-                let (hidden, carries) = (self.hidden, self.carries);
-                if matches!(object.name.as_str(), "RTE" | "RANGETBLENTRY") && object.is("lateral") {
-                    self.hidden = self.scopes.len();
-                }
+                let carries = self.carries;
                 if object.name == "COMMONTABLEEXPR" && object.is("cterecursive") {
                     self.carries = false;
                 }
                 for (_, value) in &object.fields {
                     self.subqueries(value);
                 }
-                (self.hidden, self.carries) = (hidden, carries);
+                self.carries = carries;
             }
             TreeNode::Nothing | TreeNode::Token(_) | TreeNode::Datum(_) => {}
         }
@@ -151,11 +146,7 @@ impl<'t> Translation<'_, 't> {
         let id = self.blocks.len();
         self.of_query.insert(std::ptr::from_ref(query), id);
         let parent = self.scopes.last().map(|scope| scope.block);
-        self.scopes.push(AroundQuery {
-            query,
-            block: id,
-            hidden: self.hidden,
-        });
+        self.scopes.push(AroundQuery { query, block: id });
         let entries = query.get("rtable").items();
         self.blocks.push(Block {
             parent,
@@ -265,13 +256,9 @@ impl<'t> Translation<'_, 't> {
         let entry = entry.object()?;
         match entry.number("rtekind")? {
             SUBQUERY => {
-                let hidden = self.hidden;
-                if entry.is("lateral") {
-                    self.hidden = self.scopes.len();
-                }
                 let query = entry.get("subquery").object();
                 let block = query.map(|query| (self.query(query), true));
-                self.hidden = hidden;
+                // What a LATERAL gives narrows nothing beside it, by whose rows it is narrowed.
                 block.filter(|_| entry.denies("lateral"))
             }
             COMMON => self.common_block(entry),
@@ -301,11 +288,9 @@ impl<'t> Translation<'_, 't> {
         }
         // It sees what is around the query that it stands in front of.
         let inner = self.scopes.split_off(around);
-        let hidden = std::mem::replace(&mut self.hidden, owner.hidden);
         self.within_common += 1;
         let block = self.query(query);
         self.within_common -= 1;
-        self.hidden = hidden;
         self.scopes.extend(inner);
         if is_read_once {
             // What is read is within what reads it.
@@ -361,10 +346,13 @@ impl<'t> Translation<'_, 't> {
             ("VAR", _) => self.truth(node, true),
             ("OPEXPR", [left, right]) if is_equal(object) => {
                 let class = self.canonical(object);
-                Condition::Equal {
+                let folded = class
+                    .filter(|class| *class == ValueClass::Text)
+                    .and_then(|_| self.folded([left, right]));
+                folded.unwrap_or_else(|| Condition::Equal {
                     sides: [left, right].map(|side| self.side(side, class)),
                     class,
-                }
+                })
             }
             ("SCALARARRAYOPEXPR", [side, list]) if object.is("useOr") && is_equal(object) => {
                 let class = self.canonical(object);
@@ -377,6 +365,28 @@ impl<'t> Translation<'_, 't> {
             ("SUBLINK", _) => self.semi_join(object).unwrap_or_else(|| other(self)),
             _ => other(self),
         }
+    }
+
+    /// Returns the condition that a column equals a value but for the case of letters:
+    /// `lower(column) = lower(value)`. Both functions leave that as it is.
+    fn folded(&self, sides: [&'t TreeNode; 2]) -> Option<Condition> {
+        let [left, right] = sides;
+        let is_folded = |[column, value]: [&'t TreeNode; 2]| {
+            let mut found = self.column(argument_without_case(column)?)?;
+            let value = argument_without_case(value).unwrap_or(value);
+            let (operand, of) = constants::operand(value)?;
+            let is_text = found.column.class == ValueClass::Text && takes(ValueClass::Text, of);
+            found.column.class = ValueClass::Folded;
+            is_text.then_some([Term::Column(found), Term::Value(operand)])
+        };
+        let terms = is_folded([left, right]).or_else(|| is_folded([right, left]))?;
+        Some(Condition::Equal {
+            sides: terms.map(|term| Side {
+                term,
+                mention: Mention::default(),
+            }),
+            class: Some(ValueClass::Folded),
+        })
     }
 
     /// Returns the condition that a column is true, or false.
@@ -483,8 +493,7 @@ impl<'t> Translation<'_, 't> {
     fn column(&self, node: &TreeNode) -> Option<BlockColumn> {
         let level = columns::level(node)?;
         let place = self.scopes.len().checked_sub(1 + level)?;
-        let is_hidden = level > 0 && place < self.hidden;
-        let scope = self.scopes.get(place).filter(|_| !is_hidden)?;
+        let scope = self.scopes.get(place)?;
         let entries = scope.query.get("rtable").items();
         let column = columns::restrictable(node, level, entries, self.catalog)?;
         Some(BlockColumn {
@@ -515,6 +524,19 @@ impl<'t> Translation<'_, 't> {
             column: column.map(|(factor, _, column)| (factor, column.name.clone())),
         }
     }
+}
+
+/// Returns `x` of `lower(x)` and `upper(x)`.
+fn argument_without_case(node: &TreeNode) -> Option<&TreeNode> {
+    // `lower(text)` and `upper(text)`; the numbers are in `pg_proc.dat`.
+    const FUNCTIONS: [u32; 2] = [870, 871];
+    let call = columns::bare(node).filter(|object| object.name == "FUNCEXPR")?;
+    let [argument] = call.get("args").items() else {
+        return None;
+    };
+    FUNCTIONS
+        .contains(&call.number("funcid")?)
+        .then_some(argument)
 }
 
 fn is_equal(operator: &Object) -> bool {

@@ -13,6 +13,7 @@ use tokio_postgres::{Client, SimpleQueryMessage};
 
 use super::column_reads;
 use super::constants;
+use super::functions::FunctionText;
 use super::nodes::{self, TreeNode};
 use crate::SqlError;
 use crate::postgres::server_error::refused;
@@ -38,28 +39,53 @@ pub(crate) async fn of(client: &Client, sql: &str, params: &[Type]) -> Result<Tr
     }
     // One message, so one transaction: it cannot be left open by a caller that gives up.
     let types: Vec<String> = params.iter().map(type_name).collect();
-    let script = format!(
-        "set transaction read write; \
-         create function pg_temp.millpond_analysis({}) returns void language sql begin atomic \
-         select 1, c.oid from pg_catalog.pg_class c; {sql}\n; end; \
-         select prosqlbody::text from pg_catalog.pg_proc where oid = 'pg_temp.millpond_analysis'::pg_catalog.regproc; \
-         drop function pg_temp.millpond_analysis;",
-        types.join(", ")
-    );
-    let messages = match client.simple_query(&script).await {
-        Ok(messages) => messages,
+    let body = format!("select 1, c.oid from pg_catalog.pg_class c; {sql}");
+    let tree = match of_body(client, &types.join(", "), "void", &body).await {
+        Ok(tree) => tree,
         Err(error) => return sort(&error),
     };
-    let body = messages.iter().find_map(|message| match message {
-        SimpleQueryMessage::Row(row) => row.get(0),
-        _ => None,
-    });
     let unreadable =
         || Tree::Unknown("this version of PostgreSQL writes trees in another form".into());
-    let Some(tree) = body.and_then(nodes::parse) else {
+    let Some(tree) = tree.as_deref().and_then(nodes::parse) else {
         return Ok(unreadable());
     };
     Ok(second(&tree).map_or_else(unreadable, Tree::Query))
+}
+
+/// Asks for the tree of the body of a function in SQL whose body is a text, with names resolved as
+/// a call in this session would resolve them; none if PostgreSQL takes it in no other form.
+pub(crate) async fn of_function(
+    client: &Client,
+    function: &FunctionText,
+) -> Result<Option<String>, SqlError> {
+    let [arguments, result, source] = function;
+    if ends_transaction(source) {
+        return Ok(None);
+    }
+    match of_body(client, arguments, result, source).await {
+        Err(error) if error.as_db_error().is_none() => Err(refused(&error)),
+        tree => Ok(tree.unwrap_or_default()),
+    }
+}
+
+/// Makes a function of these parameters and statements, and gives the tree of its body.
+async fn of_body(
+    client: &Client,
+    parameters: &str,
+    result: &str,
+    body: &str,
+) -> Result<Option<String>, tokio_postgres::Error> {
+    let script = format!(
+        "set transaction read write; \
+         create function pg_temp.millpond_analysis({parameters}) returns {result} language sql begin atomic {body}\n; end; \
+         select prosqlbody::text from pg_catalog.pg_proc where oid = 'pg_temp.millpond_analysis'::pg_catalog.regproc; \
+         drop function pg_temp.millpond_analysis;"
+    );
+    let messages = client.simple_query(&script).await?;
+    Ok(messages.iter().find_map(|message| match message {
+        SimpleQueryMessage::Row(row) => row.get(0).map(str::to_owned),
+        _ => None,
+    }))
 }
 
 /// The tree of the second statement. The first is there to see how constants are written, and the

@@ -16,7 +16,9 @@ use crate::postgres::catalog::Catalog;
 use crate::postgres::shape::Shape;
 use crate::postgres::tags::ColumnName;
 use crate::precision::values::given_tags;
-use crate::precision::witness::{AskedValues, Witness, WitnessSource, WitnessedTable, distinct};
+use crate::precision::witness::{
+    AskedValues, MAX_ROWS, Witness, WitnessSource, WitnessedTable, distinct,
+};
 use crate::precision::{MAX_VALUES, Operand, ValueClass, Values};
 
 /// Questions asked besides the statement itself: restrictions refer to them by number.
@@ -30,7 +32,12 @@ pub(crate) struct Asked {
 /// How witnesses ask PostgreSQL.
 pub(super) struct PostgresWitnesses<'a> {
     pub(super) catalog: &'a Catalog,
+    pub(super) first_rows: &'a [FirstRows],
 }
+
+/// Rows that a witness of first rows looks at beyond those that are asked for: conditions and joins
+/// may leave rows out, so that the last one comes later.
+pub(super) const ROWS_BEYOND: usize = 64;
 
 impl WitnessSource for PostgresWitnesses<'_> {
     /// The oid.
@@ -38,10 +45,8 @@ impl WitnessSource for PostgresWitnesses<'_> {
 
     fn names(&self, table: &u32, column: usize, key: usize) -> Option<WitnessedTable> {
         let table = self.catalog.relation(*table)?;
-        let key = columns::number(key);
-        let is_indexed = self.catalog.is_indexed(table.oid, key);
         Some(WitnessedTable {
-            key: table.column(key).filter(|_| is_indexed)?.name.clone(),
+            key: table.column(columns::number(key))?.name.clone(),
             column: table.column(columns::number(column))?.name.clone(),
             table: table.display(),
             source: table.quoted(),
@@ -60,14 +65,35 @@ impl WitnessSource for PostgresWitnesses<'_> {
         format!("{name} operator(pg_catalog.=) any ({values})")
     }
 
-    /// The last row is known when the statement has run, and a witness runs beside it.
-    fn is_among_first(&self, _: &str, _: usize) -> Option<String> {
-        None
+    /// The last row is known when the statement has run, and a witness runs beside it. So it gives
+    /// some rows more, and if none of them is behind the last row, not all may be there
+    /// ([`FirstRows::that_count`]).
+    fn first(&self, source: &str, key: &str, rows: usize) -> Option<(String, Vec<Operand>)> {
+        let rows = self.first_rows.get(rows)?;
+        let params: Vec<Operand> = [Some(rows.limit.clone()), rows.offset.clone()]
+            .into_iter()
+            .flatten()
+            .collect();
+        // LEAST gives no null, which would be no limit.
+        let counts = (1..=params.len()).map(|number| format!("least(${number}, {MAX_ROWS})"));
+        let counts: Vec<String> = counts.collect();
+        let direction = match rows.order.is_descending {
+            true => "desc",
+            false => "asc",
+        };
+        let nulls = match rows.order.nulls_first {
+            true => "first",
+            false => "last",
+        };
+        let tail = format!(
+            "{source} order by {key} {direction} nulls {nulls} limit {} + {ROWS_BEYOND}",
+            counts.join(" + ")
+        );
+        Some((tail, params))
     }
 
-    /// True, as only columns with an index are asked by.
-    fn seeks(&self, _: &Witness) -> bool {
-        true
+    fn seeks(&self, table: &u32, key: usize, _: &Witness) -> bool {
+        self.catalog.is_indexed(*table, columns::number(key))
     }
 }
 
@@ -77,8 +103,8 @@ fn operand_type(operand: &Operand, class: ValueClass) -> Type {
     match (class, is_list) {
         (ValueClass::Integer, false) => Type::INT8,
         (ValueClass::Integer, true) => Type::INT8_ARRAY,
-        (ValueClass::Text, false) => Type::TEXT,
-        (ValueClass::Text, true) => Type::TEXT_ARRAY,
+        (ValueClass::Text | ValueClass::Folded, false) => Type::TEXT,
+        (ValueClass::Text | ValueClass::Folded, true) => Type::TEXT_ARRAY,
         (ValueClass::Uuid, false) => Type::UUID,
         (ValueClass::Uuid, true) => Type::UUID_ARRAY,
         (ValueClass::Boolean, false) => Type::BOOL,
@@ -97,6 +123,8 @@ pub(crate) struct PreparedWitness {
     class: ValueClass,
     /// The number of the witness within, if there is one.
     inner: Option<usize>,
+    /// The first rows that it asks for.
+    first: Option<FirstRows>,
     pub(crate) shape: Shape,
 }
 
@@ -122,35 +150,53 @@ impl PreparedWitness {
         }
         let mut all: Vec<Self> = Vec::new();
         for index in used {
-            let prepared = Self::new(index, &asked.witnesses[index], &all);
+            let prepared = Self::new(index, asked, &all);
             all.extend(prepared);
         }
         all
     }
 
-    fn new(index: usize, witness: &Witness, before: &[Self]) -> Option<Self> {
+    fn new(index: usize, asked: &Asked, before: &[Self]) -> Option<Self> {
+        let witness = &asked.witnesses[index];
         let inner = match witness.rows.values {
             Values::Witnessed(inner) => Some(inner),
             _ => None,
         };
+        let first = match witness.rows.values {
+            Values::First(index) => Some(asked.first_rows.get(index)?.clone()),
+            _ => None,
+        };
         let key_class = match inner {
             Some(inner) => before.iter().find(|known| known.index == inner)?.key_class,
+            // Numbers of rows.
+            None if first.is_some() => ValueClass::Integer,
             None => witness.rows.class?,
         };
         let types = witness.params.iter();
         let types = types.map(|operand| operand_type(operand, key_class));
-        let text = format!(
-            "select w.{}::text as value from ({}) w",
-            quoted(&witness.column),
-            witness.sql
-        );
+        let column = quoted(&witness.column);
+        let (text, names) = match first {
+            Some(_) => (
+                format!(
+                    "select w.value::text as value, w.place::text as place from (select {column} as value, {} as place from {}) w",
+                    quoted(&witness.key),
+                    witness.tail
+                ),
+                &["value", "place"][..],
+            ),
+            None => (
+                format!("select w.{column}::text as value from ({}) w", witness.sql),
+                &["value"][..],
+            ),
+        };
         Some(Self {
             index,
             key_class,
             operands: witness.params.clone(),
             class: witness.class,
             inner,
-            shape: Shape::own(&text, types.collect(), &["value"]),
+            first,
+            shape: Shape::own(&text, types.collect(), names),
         })
     }
 
@@ -170,7 +216,6 @@ impl PreparedWitness {
         self.inner.is_some() || given_tags(&self.operands, self.key_class, params, tag).is_some()
     }
 
-    /// Reads a value from its text.
     fn value(&self, text: &Value) -> Option<Value> {
         let Value::Text(text) = text else {
             return matches!(text, Value::Null).then_some(Value::Null);
@@ -178,7 +223,9 @@ impl PreparedWitness {
         match self.class {
             ValueClass::Integer => text.parse().ok().map(Value::Integer),
             ValueClass::Boolean => text.parse().ok().map(Value::Boolean),
-            ValueClass::Text | ValueClass::Uuid => Some(Value::Text(text.clone())),
+            ValueClass::Text | ValueClass::Folded | ValueClass::Uuid => {
+                Some(Value::Text(text.clone()))
+            }
         }
     }
 }
@@ -208,8 +255,14 @@ impl<'a> Found<'a> {
             .inner
             .is_none_or(|inner| self.values(inner).is_some());
         let is_known = is_inner_known && witness.selects_by_tags(params);
-        let values = rows.iter().map(|row| witness.value(row.first()?));
-        let values = is_known.then(|| distinct(values)).flatten();
+        let rows = match &witness.first {
+            Some(first) => first.that_count(rows, (self.rows, params)),
+            None => Some(rows.iter().collect()),
+        };
+        let rows = rows.filter(|_| is_known);
+        let values = rows.and_then(|rows: Vec<&Vec<Value>>| {
+            distinct(rows.into_iter().map(|row| witness.value(row.first()?)))
+        });
         self.values.push((witness.index, values));
     }
 

@@ -323,6 +323,11 @@ impl Relation {
         format!("{}.{}", quote(&self.schema), quote(&self.name))
     }
 
+    /// True if a column is generated from others.
+    pub(crate) fn has_generated_column(&self) -> bool {
+        self.columns.iter().any(|column| column.is_generated)
+    }
+
     /// The shortest name that is right in SQL.
     pub(crate) fn display_quoted(&self) -> String {
         let is_plain = |name: &str| {

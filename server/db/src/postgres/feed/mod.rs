@@ -82,7 +82,7 @@ mod wait;
 mod wire;
 
 pub(super) use self::settings::{FeedSettings, heartbeat_for};
-pub(super) use self::setup::STARTED;
+pub(super) use self::setup::{STARTED, makes_slots};
 pub(super) use self::socket::{HostAddress, ServerHost, places};
 use std::any::Any;
 use std::hash::BuildHasher as _;

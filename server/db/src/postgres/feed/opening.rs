@@ -121,6 +121,7 @@ fn at(
         &mut stream,
     )
     .map_err(|end| setup::explain(end, &server))?;
+    setup::is_logical(&one(&control.query(setup::LEVEL, patience())?)?)?;
     let patience = patience();
     begin(
         settings,
@@ -255,7 +256,6 @@ pub(crate) fn one(rows: &[TextRow]) -> Result<String, FeedEnd> {
     value.ok_or_else(|| FeedEnd::lost("the server answers a question with nothing"))
 }
 
-/// From the rows of [`TABLES`].
 pub(crate) fn read_tables(rows: &[TextRow]) -> Result<TableFamilies, FeedEnd> {
     let text = |row: &TextRow, at: usize| row.get(at)?.clone();
     let number = |row: &TextRow, at: usize| text(row, at)?.parse::<u32>().ok();

@@ -16,6 +16,29 @@ pub(crate) struct ServerSettings {
     pub(crate) user: String,
 }
 
+/// The first version on which the level of the log follows the slots: with `wal_level = replica`
+/// the first logical slot raises it, and some time after the last has gone it falls again.
+const LEVEL_FOLLOWS_SLOTS: u32 = 19_00_00;
+
+/// True if a server of this version with this `wal_level` makes a logical slot.
+pub(crate) fn makes_slots(version: u32, wal_level: &str) -> bool {
+    wal_level == "logical" || (wal_level == "replica" && version >= LEVEL_FOLLOWS_SLOTS)
+}
+
+/// Asks for the level of the log as it is; [`is_logical`] reads the answer.
+pub(crate) const LEVEL: &str = "select coalesce(pg_catalog.current_setting('effective_wal_level', true), pg_catalog.current_setting('wal_level'))";
+
+/// Checks, once the slot is there, that the log has what the stream needs.
+pub(crate) fn is_logical(level: &str) -> Result<(), FeedEnd> {
+    match level {
+        "logical" => Ok(()),
+        level => Err(FeedEnd::lost(format!(
+            "effective_wal_level is {level} on the server although there is a logical slot; \
+             run ALTER SYSTEM SET wal_level = 'logical' and restart it, {OTHERWISE}"
+        ))),
+    }
+}
+
 /// Remedy where logical replication cannot be had.
 const OTHERWISE: &str = "or where that cannot be had, write feed = \"triggers\" into [database]";
 
@@ -58,7 +81,7 @@ fn read_server(rows: &[TextRow], kind: FeedKind) -> Result<ServerSettings, FeedE
     }
     if kind == FeedKind::Logical {
         let level = text(2)?;
-        if level != "logical" {
+        if !makes_slots(version, &level) {
             return Err(FeedEnd::lost(format!(
                 "wal_level is {level} on the server; run ALTER SYSTEM SET wal_level = 'logical' and restart it, {OTHERWISE}"
             )));
@@ -159,11 +182,24 @@ mod tests {
         assert!(said(with(0, "130022")).contains("PostgreSQL 14"));
         assert!(said(with(1, "true")).contains("primary"));
         assert!(said(with(2, "replica")).contains("ALTER SYSTEM SET wal_level"));
+        // Where the level follows the slots, only what is below `replica` is too little.
+        let newer = |level| ["190000", "false", level, "now", "site", ""];
+        assert_eq!(version(newer("replica"), FeedKind::Logical), 190_000);
+        assert_eq!(version(newer("logical"), FeedKind::Logical), 190_000);
+        assert!(said(newer("minimal")).contains("ALTER SYSTEM SET wal_level"));
         assert!(said(with(5, "FIRST 1 (*)")).contains("synchronous_standby_names"));
         assert!(said(with(2, "replica")).contains("feed = \"triggers\""));
         let replica = with(2, "replica");
         assert_eq!(version(replica, FeedKind::Triggers), 150_014);
         assert!(read_server(&[], FeedKind::Logical).is_err());
+    }
+
+    #[test]
+    fn a_log_without_what_the_stream_needs_is_no_feed() {
+        assert_eq!(is_logical("logical"), Ok(()));
+        let said = is_logical("replica").unwrap_err().to_string();
+        assert!(said.contains("effective_wal_level is replica"), "{said}");
+        assert!(said.contains("ALTER SYSTEM SET wal_level"), "{said}");
     }
 
     #[test]

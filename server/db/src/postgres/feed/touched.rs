@@ -35,7 +35,6 @@ struct FamilyTags {
 }
 
 impl TouchedTags {
-    /// Takes a row in.
     pub(crate) fn row(
         &mut self,
         plan: &TablePlan,

@@ -31,7 +31,6 @@ pub(crate) struct Frame {
     pub(crate) body: Bytes,
 }
 
-/// A connection.
 pub(crate) struct FeedConnection {
     socket: Socket,
     tls: Option<TlsSession>,

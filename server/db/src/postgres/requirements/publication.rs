@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use tokio_postgres::Client;
 
 use super::server::Facts;
-use crate::postgres::catalog::{Catalog, Identity, UnreportedReason};
+use crate::postgres::catalog::{Catalog, Identity, Relation, UnreportedReason};
 use crate::postgres::server_error::refused;
 use crate::{Requirement, SqlError};
 
@@ -166,6 +166,19 @@ fn absent(facts: &Facts, catalog: &Catalog, wanted: &PublicationTables) -> Requi
 
 /// A table that must not be published as it is: it gets an identity first, in the same transaction.
 fn without_identity(catalog: &Catalog, table: u32, may_fix: bool) -> Requirement {
+    let mut parts = unpublished_parts(catalog, table).into_iter();
+    let is_generated = parts.any(|part| {
+        catalog
+            .relation(part)
+            .is_some_and(Relation::has_generated_column)
+    });
+    if is_generated {
+        return Requirement::new(
+            format!("{} has no replica identity", catalog.display(table)),
+            "it has no primary key, and published as it is PostgreSQL would refuse to update or delete its rows; give it a primary key: \
+             with a generated column PostgreSQL 18 refuses a full identity too",
+        );
+    }
     let statement = format!(
         "{}; alter publication {} add table {}",
         identity_statements(catalog, table),

@@ -2,12 +2,14 @@
 
 use tokio_postgres::Client;
 
+use crate::postgres::feed::makes_slots;
 use crate::postgres::server_error::refused;
 use crate::{FeedKind, Requirement, SqlError};
 
 /// Facts about the server itself and the role.
 pub(super) struct Facts {
     wal_level: String,
+    makes_slots: bool,
     role: String,
     database: String,
     pub(super) superuser: bool,
@@ -27,7 +29,8 @@ const FACTS: &str = "select pg_catalog.current_setting('wal_level'), \
     coalesce((select pg_catalog.pg_has_role(p.pubowner, 'USAGE') from pg_catalog.pg_publication p where p.pubname = $1), false), \
     (select count(*) from pg_catalog.pg_replication_slots), pg_catalog.current_setting('max_replication_slots')::bigint, \
     (select count(*) from pg_catalog.pg_stat_replication), pg_catalog.current_setting('max_wal_senders')::bigint, \
-    pg_catalog.current_setting('synchronous_standby_names') like '%*%' \
+    pg_catalog.current_setting('synchronous_standby_names') like '%*%', \
+    pg_catalog.current_setting('server_version_num')::integer \
     from pg_catalog.pg_roles r where r.rolname = current_user";
 
 impl Facts {
@@ -36,8 +39,10 @@ impl Facts {
             .query_one(FACTS, &[&publication])
             .await
             .map_err(|error| refused(&error))?;
+        let (wal_level, version): (String, i32) = (row.get(0), row.get(13));
         Ok(Self {
-            wal_level: row.get(0),
+            makes_slots: makes_slots(version.unsigned_abs(), &wal_level),
+            wal_level,
             role: row.get(1),
             database: row.get(2),
             superuser: row.get(3),
@@ -73,7 +78,7 @@ pub(super) fn missing_requirements(
 const OTHERWISE: &str = "where it cannot be had, feed = \"triggers\" in [database] does without it";
 
 fn replication(facts: &Facts, all: &mut Vec<Requirement>) {
-    if facts.wal_level != "logical" {
+    if !facts.makes_slots {
         let mut missing = Requirement::new(
             format!("wal_level is {}, not logical", facts.wal_level),
             format!("without it the server reports no changes, and nothing is kept; {OTHERWISE}"),

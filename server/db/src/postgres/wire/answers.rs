@@ -13,7 +13,6 @@ use crate::Value;
 use crate::postgres::feed::reader::Reader;
 use crate::value::{MAX_RESULT, PER_VALUE};
 
-/// The rows of one statement.
 pub(crate) type StatementRows = Vec<Vec<Value>>;
 
 /// First words of the tag of a statement that only reads.

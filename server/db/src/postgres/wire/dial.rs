@@ -48,7 +48,6 @@ pub(super) fn in_turn(config: &Config) -> Vec<ServerHost> {
     places
 }
 
-/// The addresses of one server.
 pub(super) async fn addresses(place: &ServerHost, config: &Config) -> io::Result<Vec<Address>> {
     let address = |at| Address {
         at,

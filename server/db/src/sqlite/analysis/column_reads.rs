@@ -17,6 +17,7 @@ use super::derived::merges_columns;
 use super::functions;
 use super::literals::has_odd_literal;
 use super::scope::{base_name, last_part, lower};
+use super::walk::walk;
 use crate::column_set::ColumnSet;
 use crate::sqlite::catalog::{Catalog, TableKind};
 
@@ -29,7 +30,7 @@ pub(super) fn are_all_named(tree: &impl Visit, common: &CommonTables, catalog: &
         views: BTreeSet::new(),
         counts: BTreeSet::new(),
     };
-    tree.visit(&mut search).is_continue()
+    walk(tree, &mut search).is_continue()
 }
 
 /// The columns of a table that a statement reads; all, if that is not known.
@@ -184,7 +185,7 @@ impl ChoiceSearch<'_> {
         match (&table.kind, table.query.as_deref()) {
             (TableKind::Table, _) => ControlFlow::Continue(()),
             (TableKind::View, Some(query)) => match self.views.insert(name) {
-                true => query.visit(self),
+                true => walk(query, self),
                 false => ControlFlow::Continue(()),
             },
             // A full-text table reads its content when it runs.

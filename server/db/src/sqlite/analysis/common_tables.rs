@@ -7,6 +7,7 @@ use sqlparser::ast::{Cte, ObjectName, Query, Visit, Visitor};
 
 use super::derived::{SelectId, selects};
 use super::scope::{last_part, lower};
+use super::walk::walk;
 use crate::sqlite::catalog::Catalog;
 
 /// The common table expressions of a statement.
@@ -41,7 +42,7 @@ impl CommonTable {
 impl CommonTables {
     pub(crate) fn of(tree: &impl Visit, catalog: &Catalog) -> Self {
         let mut search = CommonTableSearch::default();
-        let _ = tree.visit(&mut search);
+        let _ = walk(tree, &mut search);
         let CommonTableSearch {
             names,
             mut found,
@@ -66,14 +67,14 @@ impl CommonTables {
 /// True if a query has common table expressions at any depth.
 pub(super) fn has_any(query: &Query) -> bool {
     let mut search = CommonTableSearch::default();
-    let _ = query.visit(&mut search);
+    let _ = walk(query, &mut search);
     !search.names.is_empty()
 }
 
 /// All names of tables in a query, those of common table expressions too.
 pub(super) fn names_read(query: &Query) -> BTreeSet<String> {
     let mut search = CommonTableSearch::default();
-    let _ = query.visit(&mut search);
+    let _ = walk(query, &mut search);
     search.read.into_keys().collect()
 }
 
@@ -110,7 +111,7 @@ impl Visitor for CommonTableSearch {
 fn plain(name: &str, cte: &Cte) -> Option<CommonTable> {
     let selects = selects(&cte.query)?;
     let mut inside = CommonTableSearch::default();
-    let _ = cte.query.visit(&mut inside);
+    let _ = walk(&cte.query, &mut inside);
     let is_recursive = inside.read.contains_key(name);
     let columns = cte.alias.columns.iter();
     let columns: Vec<String> = columns.map(|column| lower(&column.name.value)).collect();

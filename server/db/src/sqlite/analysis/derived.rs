@@ -17,7 +17,7 @@ use std::ops::ControlFlow;
 use sqlparser::ast::{
     Expr, Function, GroupByExpr, Ident, JoinConstraint, JoinOperator, NamedWindowDefinition,
     NamedWindowExpr, Query, Select, SelectItem, SelectItemQualifiedWildcardKind, SetExpr,
-    SetQuantifier, Statement, TableFactor, Visit, Visitor, WindowType, visit_expressions,
+    SetQuantifier, Statement, TableFactor, Visitor, WindowType,
 };
 use sqlparser::dialect::SQLiteDialect;
 use sqlparser::parser::Parser;
@@ -26,6 +26,7 @@ use super::common_tables;
 use super::functions;
 use super::literals::has_odd_literal;
 use super::scope::{FactorColumn, Scope, last_part, lower};
+use super::walk::{walk, walk_expressions};
 use crate::ValueKind;
 use crate::precision::{ValueClass, model};
 use crate::sqlite::catalog::ResolvedColumn;
@@ -49,7 +50,6 @@ impl SelectId {
     }
 }
 
-/// One of its columns.
 #[derive(Clone, Debug)]
 pub(crate) struct DerivedColumn {
     /// Lower-case; none if it is not certain.
@@ -343,7 +343,7 @@ pub(super) fn gives_a_row_each<'e>(
 ) -> bool {
     let mut functions = FunctionSearch::new(select, scope);
     order.for_each(|term| {
-        let _ = term.visit(&mut functions);
+        let _ = walk(term, &mut functions);
     });
     let is_plain = functions.lists.is_empty() && !functions.may_aggregate;
     let keeps_none_apart = || key_lists(select, scope).is_some_and(|lists| lists.is_empty());
@@ -356,11 +356,11 @@ pub(super) fn gives_a_row_each<'e>(
 fn key_lists(select: &Select, scope: &Scope<'_>) -> Option<Vec<Vec<FactorColumn>>> {
     let mut functions = FunctionSearch::new(select, scope);
     for item in &select.projection {
-        let _ = item.visit(&mut functions);
+        let _ = walk(item, &mut functions);
     }
-    let _ = select.having.visit(&mut functions);
+    let _ = walk(&select.having, &mut functions);
     // An aggregate in the window's ORDER BY makes one row of all.
-    let _ = select.named_window.visit(&mut functions);
+    let _ = walk(&select.named_window, &mut functions);
     let FunctionSearch {
         mut lists,
         may_aggregate,
@@ -435,7 +435,7 @@ impl<'s, 'a> FunctionSearch<'s, 'a> {
             self.inner.iter().any(|names| names.contains(name)) && !self.scope.has_factor(name)
         };
         let mut has_inner = false;
-        let nested = visit_expressions(&function.args, |expr| match expr {
+        let nested = walk_expressions(&function.args, |expr| match expr {
             // Its names may be of what it reads itself.
             Expr::Subquery(_) | Expr::Exists { .. } | Expr::InSubquery { .. } => {
                 ControlFlow::Break(())

@@ -5,7 +5,7 @@ use millpond_store::Tag;
 use super::Analysis;
 use super::references::Restriction;
 use crate::advice::{self, Advice, Cause};
-use crate::precision::{Described, DescribedTable};
+use crate::precision::{Described, DescribedTable, compared};
 use crate::query::{QueryAnalysis, QueryFacts};
 use crate::sqlite::tags;
 
@@ -64,7 +64,10 @@ impl Analysis {
         };
         let tables = self.depends.iter().map(|dep| {
             let best = dep.references.iter().filter_map(|all| all.first());
-            let best = best.map(|Restriction { column, values, .. }| (&**column, values, ""));
+            let best = best.map(|found| {
+                let Restriction { column, values, .. } = found;
+                (compared(column, found.class), values, "")
+            });
             DescribedTable {
                 name: dep.table.clone(),
                 references: best.collect(),

@@ -97,6 +97,7 @@ impl<'q> OrderedQuery<'q> {
             table: table.to_owned(),
             column,
             class: source.narrowing(found).map(|(_, class)| class),
+            has_nulls: !source.is_rowid(found),
             is_descending,
             limit: self.limit.clone(),
             offset: self.offset.clone(),
@@ -204,6 +205,8 @@ pub(crate) struct FirstRows {
     /// Lower-case.
     pub(crate) column: String,
     class: Option<ValueClass>,
+    /// True unless the column is the rowid.
+    has_nulls: bool,
     pub(crate) is_descending: bool,
     pub(crate) limit: Operand,
     pub(crate) offset: Option<Operand>,
@@ -271,6 +274,8 @@ impl FirstRows {
     pub(super) fn condition(&self, column: &str) -> String {
         match self.is_descending {
             true => format!("{column} >= ?"),
+            // The other condition would not be found by the rowid.
+            false if !self.has_nulls => format!("{column} <= ?"),
             false => format!("({column} <= ? OR {column} IS NULL)"),
         }
     }

@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 
 use sqlparser::ast::{Expr, JoinConstraint, JoinOperator, Select};
 
-/// The condition of a join.
 pub(super) enum JoinCondition<'s> {
     On(&'s Expr),
     /// By columns of the same name. The index is that of the join's right side.

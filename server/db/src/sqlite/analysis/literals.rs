@@ -2,7 +2,9 @@
 
 use std::ops::ControlFlow;
 
-use sqlparser::ast::{Expr, Value as Literal, Visit, visit_expressions};
+use sqlparser::ast::{Expr, Value as Literal, Visit};
+
+use super::walk::walk_expressions;
 
 /// True if SQLite may read a literal in another way than the tree has it.
 /// Counterexamples: `0x01` is a number, and is written as `X'01'`; in `SELECT date 'at'` the text
@@ -19,7 +21,7 @@ pub(super) fn has_odd_literal(tree: &impl Visit) -> bool {
         Expr::TypedString(_) | Expr::Interval(_) | Expr::Prefixed { .. } => true,
         _ => false,
     };
-    let found = visit_expressions(tree, |expr| match is_odd(expr) {
+    let found = walk_expressions(tree, |expr| match is_odd(expr) {
         true => ControlFlow::Break(()),
         false => ControlFlow::Continue(()),
     });

@@ -23,6 +23,7 @@ mod references;
 mod resolve;
 mod scope;
 mod translate;
+mod walk;
 mod witness;
 mod written;
 

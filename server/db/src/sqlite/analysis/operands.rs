@@ -2,7 +2,10 @@
 
 use std::collections::HashMap;
 
-use sqlparser::ast::{Expr, Query, UnaryOperator, Value as Literal};
+use sqlparser::ast::{
+    BinaryOperator, Expr, FunctionArg, FunctionArgExpr, FunctionArguments, Query, UnaryOperator,
+    Value as Literal,
+};
 
 use crate::Value;
 use crate::precision::Operand;
@@ -42,4 +45,43 @@ pub(super) fn items(subquery: &Query, parameters: &HashMap<String, usize>) -> Op
     let name = text.strip_prefix("SELECT value FROM json_each(")?;
     let name = name.strip_suffix(')')?;
     parameters.get(name).copied().map(Operand::Items)
+}
+
+/// Returns `x` of `lower(x)` and `upper(x)`.
+pub(super) fn argument_without_case(expr: &Expr) -> Option<&Expr> {
+    match expr {
+        Expr::Nested(inner) => argument_without_case(inner),
+        Expr::Function(function) => {
+            let name = function.name.to_string().to_ascii_lowercase();
+            let FunctionArguments::List(list) = &function.args else {
+                return None;
+            };
+            match list.args.as_slice() {
+                [FunctionArg::Unnamed(FunctionArgExpr::Expr(argument))]
+                    if matches!(name.as_str(), "lower" | "upper") =>
+                {
+                    Some(argument)
+                }
+                _ => None,
+            }
+        }
+        _ => None,
+    }
+}
+
+/// Returns the parts of a chain of AND or OR, in order. A chain may be longer than the stack is
+/// deep.
+pub(super) fn parts<'e>(expr: &'e Expr, chain: &BinaryOperator) -> Vec<&'e Expr> {
+    let mut parts = Vec::new();
+    let mut waiting = vec![expr];
+    while let Some(next) = waiting.pop() {
+        match next {
+            Expr::Nested(inner) => waiting.push(inner),
+            Expr::BinaryOp { left, op, right } if op == chain => {
+                waiting.extend([right.as_ref(), left.as_ref()]);
+            }
+            _ => parts.push(next),
+        }
+    }
+    parts
 }

@@ -8,11 +8,12 @@ use std::ops::ControlFlow;
 use sqlparser::ast::{
     Assignment, AssignmentTarget, BinaryOperator, Expr, FromTable, Function, FunctionArg,
     FunctionArgExpr, FunctionArguments, LimitClause, ObjectName, Query, Select, SetExpr, Statement,
-    TableObject, Value as Literal, Visit, Visitor, visit_expressions,
+    TableObject, Value as Literal, Visitor,
 };
 
 use super::common_tables::CommonTables;
 use super::scope::{Factor, Scope, Sources, last_part, lower};
+use super::walk::{walk, walk_expressions};
 use crate::ValueKind;
 use crate::sqlite::catalog::{Catalog, ResolvedColumn};
 
@@ -31,7 +32,7 @@ pub(crate) fn parameter_kinds(
         inferred: vec![InferredKind::Unknown; count],
         hinted: vec![InferredKind::Unknown; count],
     };
-    let _ = tree.visit(&mut finder);
+    let _ = walk(tree, &mut finder);
     let all = finder.inferred.into_iter().zip(finder.hinted);
     all.map(|(inferred, hinted)| match (inferred, hinted) {
         (InferredKind::One(kind), _) | (InferredKind::Unknown, InferredKind::One(kind)) => {
@@ -276,11 +277,11 @@ impl<'a> KindFinder<'a> {
         }
         let mut columns = Vec::new();
         for side in [left, right] {
-            let _ = visit_expressions(side, |expr| {
+            let _ = walk_expressions(side, |expr| {
                 if let Some(name) = name_of_column(expr) {
                     columns.push((name, self.kind_of(expr).flatten()));
                 }
-                ControlFlow::<()>::Continue(())
+                ControlFlow::Continue(())
             });
         }
         for placeholder in found {
@@ -369,11 +370,11 @@ fn named(expr: &Expr) -> String {
 /// Copies of all placeholders in an expression.
 fn placeholders(expr: &Expr) -> Vec<Expr> {
     let mut found = Vec::new();
-    let _ = visit_expressions(expr, |part| {
+    let _ = walk_expressions(expr, |part| {
         if placeholder(part).is_some() {
             found.push(part.clone());
         }
-        ControlFlow::<()>::Continue(())
+        ControlFlow::Continue(())
     });
     found
 }

@@ -4,23 +4,24 @@ use std::collections::{BTreeSet, HashMap};
 use std::ops::ControlFlow;
 
 use sqlparser::ast::{
-    BinaryOperator, Expr, GroupByExpr, ObjectName, Query, Select, Statement, TableFactor, Visit,
-    Visitor, visit_expressions,
+    BinaryOperator, Expr, ObjectName, Query, Select, Statement, TableFactor, Visitor,
 };
 
 use super::common_tables::CommonTables;
 use super::derived::{self, SelectId, keeps_rows, outputs, plain_select};
 use super::first_rows::{FirstRows, OrderedQuery};
+use super::functions::aggregates;
 use super::joins::{self, JoinCondition};
-use super::operands::{items, operand};
+use super::operands::{argument_without_case, items, operand, parts};
 use super::plans::Plans;
 use super::scope::{Scope, Sources, WitnessNames, base_name, last_part, place};
+use super::walk::{walk, walk_expressions};
 use crate::advice::Cause;
 use crate::precision::model::{
     Block, BlockColumn, BlockId, BlockRows, Condition, Conjunct, Factor, FactorColumn,
     FirstOfFactor, InList, Mention, Side, Term,
 };
-use crate::precision::{MAX_VALUES, Operand};
+use crate::precision::{MAX_VALUES, Operand, ValueClass};
 use crate::sqlite::catalog::{Catalog, ResolvedColumn};
 use crate::sqlite::tags::ROWID;
 
@@ -90,12 +91,11 @@ impl<'a, 'c> Translation<'a, 'c> {
         }
     }
 
-    /// Translates a statement.
     pub(super) fn statement(mut self, tree: &'c Statement) -> Translated<'a> {
         if let Statement::Query(query) = tree {
             self.ordered = OrderedQuery::of(query, &|expr| operand(expr, self.parameters));
         }
-        let _ = tree.visit(&mut self);
+        let _ = walk(tree, &mut self);
         self.done
     }
 
@@ -198,12 +198,7 @@ impl<'a, 'c> Translation<'a, 'c> {
     }
 
     /// Returns a block for a set operation.
-    fn union(
-        &mut self,
-        arms: &[BlockId],
-        classes: Vec<Option<crate::precision::ValueClass>>,
-        owns: bool,
-    ) -> BlockId {
+    fn union(&mut self, arms: &[BlockId], classes: Vec<Option<ValueClass>>, owns: bool) -> BlockId {
         let id = self.new_block();
         let factors = arms.iter().map(|arm| Factor {
             table: None,
@@ -235,7 +230,7 @@ impl<'a, 'c> Translation<'a, 'c> {
         let around = std::mem::take(&mut self.around);
         let of_select = std::mem::take(&mut self.of_select);
         self.within.push(block);
-        let _ = query.visit(self);
+        let _ = walk(query, self);
         self.within.pop();
         let inner = std::mem::replace(&mut self.of_select, of_select);
         self.around = around;
@@ -308,6 +303,9 @@ impl<'a, 'c> Translation<'a, 'c> {
                 op: BinaryOperator::Eq,
                 right,
             } => {
+                if let Some(folded) = self.folded([left.as_ref(), right.as_ref()], at) {
+                    return folded;
+                }
                 let sides = [left, right].map(|side| self.side(side, at));
                 equality(sides)
             }
@@ -350,6 +348,34 @@ impl<'a, 'c> Translation<'a, 'c> {
             },
             _ => other(),
         }
+    }
+
+    /// Returns the condition that a column equals a value but for the case of letters:
+    /// `lower(column) = lower(value)`. Both functions leave that as it is.
+    fn folded(
+        &self,
+        sides: [&Expr; 2],
+        (block, scope): (BlockId, &Scope<'a>),
+    ) -> Option<Condition> {
+        let [left, right] = sides;
+        let is_folded = |[column, value]: [&Expr; 2]| {
+            let column = factor_column(scope, argument_without_case(column)?)?;
+            let value = argument_without_case(value).unwrap_or(value);
+            let value = operand(value, self.parameters)?;
+            let is_text = column.class == ValueClass::Text;
+            let class = ValueClass::Folded;
+            let column = FactorColumn { class, ..column };
+            let column = BlockColumn { block, column };
+            is_text.then_some([Term::Column(column), Term::Value(value)])
+        };
+        let terms = is_folded([left, right]).or_else(|| is_folded([right, left]))?;
+        Some(Condition::Equal {
+            sides: terms.map(|term| Side {
+                term,
+                mention: Mention::default(),
+            }),
+            class: Some(ValueClass::Folded),
+        })
     }
 
     fn in_list(&self, side: &Expr, list: &[Expr], at: (BlockId, &Scope<'a>)) -> Condition {
@@ -472,23 +498,6 @@ impl Visitor for Translation<'_, '_> {
     }
 }
 
-/// Returns the parts of a chain of AND or OR, in order. A chain may be longer than the stack is
-/// deep.
-fn parts<'e>(expr: &'e Expr, chain: &BinaryOperator) -> Vec<&'e Expr> {
-    let mut parts = Vec::new();
-    let mut waiting = vec![expr];
-    while let Some(next) = waiting.pop() {
-        match next {
-            Expr::Nested(inner) => waiting.push(inner),
-            Expr::BinaryOp { left, op, right } if op == chain => {
-                waiting.extend([right.as_ref(), left.as_ref()]);
-            }
-            _ => parts.push(next),
-        }
-    }
-    parts
-}
-
 /// Returns a factor as far as it is a table or a view.
 fn table_factor<'a>(
     scope: &Scope<'a>,
@@ -543,13 +552,13 @@ fn using(scope: &Scope<'_>, block: BlockId, factor: usize) -> Vec<Condition> {
 fn mention(scope: &Scope<'_>, expr: &Expr) -> Mention {
     let mut factors = BTreeSet::new();
     let mut has_subquery = false;
-    let _ = visit_expressions(expr, |inner| {
+    let _ = walk_expressions(expr, |inner| {
         factors.extend(scope.resolve(inner).map(|(factor, _)| factor));
         has_subquery |= matches!(
             inner,
             Expr::Subquery(_) | Expr::InSubquery { .. } | Expr::Exists { .. }
         );
-        ControlFlow::<()>::Continue(())
+        ControlFlow::Continue(())
     });
     let column = scope.resolve(expr).and_then(|(factor, column)| {
         let (_, table) = scope.factors[factor].base()?;
@@ -573,25 +582,4 @@ fn is_column(expr: &Expr) -> bool {
         Expr::Identifier(_) | Expr::CompoundIdentifier(_) => true,
         _ => false,
     }
-}
-
-/// True if the rows are aggregated: in groups, or into one row.
-fn aggregates(select: &Select) -> bool {
-    const FUNCTIONS: [&str; 7] = ["count", "sum", "total", "avg", "min", "max", "group_concat"];
-    let groups = match &select.group_by {
-        GroupByExpr::All(_) => true,
-        GroupByExpr::Expressions(columns, _) => !columns.is_empty(),
-    };
-    let is_aggregate = |expr: &Expr| match expr {
-        Expr::Function(function) => {
-            let name = function.name.to_string().to_ascii_lowercase();
-            function.over.is_none() && FUNCTIONS.contains(&name.as_str())
-        }
-        _ => false,
-    };
-    let found = visit_expressions(&select.projection, |expr| match is_aggregate(expr) {
-        true => ControlFlow::Break(()),
-        false => ControlFlow::Continue(()),
-    });
-    groups || found.is_break()
 }

@@ -11,7 +11,9 @@ use crate::Value;
 use crate::data_file::quoted;
 use crate::order::OrderPlace;
 use crate::precision::values::given_tags;
-use crate::precision::witness::{AskedValues, Witness, WitnessSource, WitnessedTable, distinct};
+use crate::precision::witness::{
+    AskedValues, MAX_ROWS, Witness, WitnessSource, WitnessedTable, distinct,
+};
 use crate::precision::{MAX_VALUES, Operand, Values};
 use crate::sqlite::tags::{ColumnHash, StoredValue};
 
@@ -42,11 +44,13 @@ impl<'a> WitnessSource for SqliteWitnesses<'a> {
         format!("{name} in ({values})")
     }
 
-    fn is_among_first(&self, name: &str, rows: usize) -> Option<String> {
-        Some(self.first_rows.get(rows)?.condition(name))
+    fn first(&self, source: &str, key: &str, rows: usize) -> Option<(String, Vec<Operand>)> {
+        let condition = self.first_rows.get(rows)?.condition(key);
+        let tail = format!("{source} where {condition} limit {}", MAX_ROWS + 1);
+        Some((tail, vec![Operand::Last(rows)]))
     }
 
-    fn seeks(&self, witness: &Witness) -> bool {
+    fn seeks(&self, _: &WitnessNames<'a>, _: usize, witness: &Witness) -> bool {
         self.plans.seeks(&witness.sql)
     }
 }

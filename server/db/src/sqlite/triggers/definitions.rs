@@ -146,7 +146,6 @@ impl RecordedTable {
         })
     }
 
-    /// The columns whose values are recorded.
     fn values(&self) -> impl Iterator<Item = &RecordedColumn> {
         self.columns.iter().filter(|column| column.has_values())
     }

@@ -117,7 +117,6 @@ fn add(
 /// The columns of a record before its values.
 const VALUES_FROM: usize = 4;
 
-/// One record.
 struct RecordedRow<'a> {
     row: &'a Row<'a>,
     recorded: &'a RecordedValues,

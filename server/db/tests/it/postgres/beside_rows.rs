@@ -81,7 +81,12 @@ const CHANGES: &[(&str, &str)] = &[
         "select id, word from by_free",
         "alter role free nobypassrls",
     ),
-    ("select id from by_heir", "alter role heir noinherit"),
+    // Since PostgreSQL 16 the grant says whether its rights are inherited.
+    (
+        "select id from by_heir",
+        "do $$ begin if current_setting('server_version_num')::int < 160000 then alter role heir noinherit; \
+         else execute 'grant crew to heir with inherit false'; end if; end $$",
+    ),
     ("select id from by_plain", "revoke crew from plain"),
     ("select id from by_barred", "revoke select on t from barred"),
     (

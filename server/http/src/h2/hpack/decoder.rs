@@ -25,7 +25,6 @@ impl From<CompressionError> for BlockError {
 /// Takes the fields of a block in order. It decides what is kept: one byte of a block can mean a
 /// field of four kilobytes.
 pub(crate) trait FieldSink {
-    /// One field.
     fn field(&mut self, name: &[u8], value: &[u8]);
 }
 

@@ -93,7 +93,7 @@ fn a_small_request_on_a_warm_connection_allocates_nothing() {
             let SessionEvent::Request(id) = event else {
                 panic!("{event:?}");
             };
-            let request = client.session.request(id, peer(), client.now);
+            let request = client.session.request(id, &peer(), client.now);
             assert_eq!(request.expect("a request").fields.len(), 4);
             client.session.respond_with(id, &response, &date);
             seen += 1;

@@ -25,7 +25,7 @@ fn run(pieces: &[&[u8]], limits: &Limits) -> Outcome {
         for event in client.send(piece) {
             let shown = match event {
                 SessionEvent::Request(id) => {
-                    let request = client.session.request(id, peer(), client.now);
+                    let request = client.session.request(id, &peer(), client.now);
                     format!("{event:?} {request:?}")
                 }
                 _ => format!("{event:?}"),

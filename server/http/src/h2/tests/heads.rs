@@ -446,7 +446,7 @@ fn a_block_that_is_known_is_not_decoded() {
     assert_eq!(client.frames().len(), 2);
     // The request is still known to the access log.
     let ended = client.ended.pop().expect("a stream that has ended");
-    let request = ended.request(super::support::peer(), client.now);
+    let request = ended.request(&super::support::peer(), client.now);
     assert_eq!(request.fields.get("x"), Some(&b"y"[..]));
     // A response that is not valid now.
     epoch.store(8, Ordering::SeqCst);

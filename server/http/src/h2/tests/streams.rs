@@ -177,7 +177,7 @@ fn a_stream_that_was_reset_waits_for_its_handler() {
     let ended = client.ended.pop().expect("a stream that has ended");
     assert_eq!((ended.id(), ended.status()), (StreamId(1), None));
     assert_eq!(
-        ended.request(super::support::peer(), client.now).method,
+        ended.request(&super::support::peer(), client.now).method,
         "POST"
     );
 }
@@ -242,6 +242,6 @@ fn nothing_of_a_request_is_left_for_the_next() {
     client.respond(5, &ok(b"x"));
     client.frames();
     let stream = client.ended.pop().expect("a stream that has ended");
-    let request = stream.request(super::support::peer(), client.now);
+    let request = stream.request(&super::support::peer(), client.now);
     assert_eq!((request.method, request.target), ("GET", ""));
 }

@@ -18,6 +18,7 @@ use super::super::stream::Http2Stream;
 use super::super::{
     ErrorCode, FileReader, ReceiveContext, Session, SessionEvent, SharedBuffers, StreamId,
 };
+use crate::peer::Peer;
 use crate::{Limits, OwnedRequest, Response};
 
 /// A frame of the server.
@@ -58,8 +59,8 @@ impl FileReader for Files {
     }
 }
 
-pub(crate) fn peer() -> SocketAddr {
-    SocketAddr::from((Ipv4Addr::LOCALHOST, 0))
+pub(crate) fn peer() -> Peer {
+    SocketAddr::from((Ipv4Addr::LOCALHOST, 0)).into()
 }
 
 impl TestClient {
@@ -177,7 +178,7 @@ impl TestClient {
 
     /// A request that an event has announced.
     pub(crate) fn request(&mut self, stream: u32) -> OwnedRequest {
-        let request = self.session.request(StreamId(stream), peer(), self.now);
+        let request = self.session.request(StreamId(stream), &peer(), self.now);
         request.expect("a request").to_owned()
     }
 

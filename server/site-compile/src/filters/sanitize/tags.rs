@@ -175,7 +175,7 @@ impl<'t> Iterator for Tags<'t> {
                     }
                     return Some(Piece::Start(tag));
                 }
-                if LEFT_OUT.contains(&tag.name.as_str()) {
+                if LEFT_OUT.split(' ').any(|name| name == tag.name) {
                     self.leave_out(&tag.name);
                     continue;
                 }

@@ -51,7 +51,7 @@ fn each_cause_has_its_remedy_and_its_cost() {
                 add "where column = :parameter" on an integer or text column (the query gives these rows alone, so the address has to say which)
         select * from author order by id desc limit 10
         select count(*) from comment
-            every change to comment ends its results: any row counts for what is counted or summed
+            every change to comment ends its results: any row counts for what is counted or summed, so no condition can help
                 keep the figure in a table with one row for each value, and select that row (each write keeps that up, by a trigger or in the form)
         select * from author where name like $1
             every change to author ends its results: no condition on it is an equality with a value
@@ -60,8 +60,8 @@ fn each_cause_has_its_remedy_and_its_cost() {
             every change to author ends its results: no condition on it is an equality with a value
                 add "where column = :parameter" on an integer or text column that holds as well, such as the group of what is looked for (a column for it, if there is none)
         select * from author where lower(name) = $1
-            every change to author ends its results: its columns are compared within functions or other expressions
-                keep what is computed in a column of its own, not a generated one, and compare that (each write keeps that up, by a trigger or in the form)
+            every update and deletion in author ends its results, of other rows too: REPLICA IDENTITY DEFAULT reports the old values of keys only
+                "alter table author replica identity full" (each update and deletion writes the whole old row to the log)
         select * from author where id in (select author_id from article where id = $1)
         select * from author where id = (select author_id from article where id = $1)
         select * from author a where exists (select 1 from article b where b.author_id = a.id and b.id = $1)
@@ -105,6 +105,34 @@ fn each_cause_has_its_remedy_and_its_cost() {
     let long = format!("select * from author where id in ({})", values.join(", "));
     let advice = fixture.analyse(&long).unwrap().advice();
     assert!(advice[0].cause.contains("more than 64"), "{advice:?}");
+}
+
+#[test]
+fn an_index_that_is_missing_is_named_and_what_counts_all_rows_has_no_condition() {
+    let advice = |more: &str, sql: &str| {
+        let fixture = AnalysisFixture::bare(&format!(
+            "create table category (id int primary key, name text);
+             create table film (id int primary key, category_id int, price int);
+             alter table category replica identity full; alter table film replica identity full;
+             create publication millpond for all tables; {more}"
+        ));
+        let all = fixture.analyse(sql).unwrap().advice().into_iter();
+        let said = all.map(|advice| {
+            let change = advice.remedy.map(|remedy| remedy.change);
+            let change = change.unwrap_or_default();
+            format!("{}: {} / {change}", advice.effect, advice.cause)
+        });
+        said.collect::<Vec<_>>().join("\n")
+    };
+    let films = "select f.* from film f join category c on c.id = f.category_id where c.name = $1";
+    let said = advice("", films);
+    assert!(said.contains("create index on category (name)"), "{said}");
+    let index = "create index on category (name)";
+    assert_eq!(advice(index, films), "");
+    let sums = "select count(*), sum(f.price) from film f join category c on c.id = f.category_id";
+    let said = advice("", sums);
+    assert!(said.contains("no condition can help"), "{said}");
+    assert!(!said.contains(":parameter"), "{said}");
 }
 
 #[test]

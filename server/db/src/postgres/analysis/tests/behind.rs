@@ -228,3 +228,57 @@ fn what_is_not_kept_is_not_for_that_of_unknown_tables() {
     assert_eq!(tables("select random()"), Some(0));
     assert_eq!(tables("select opaque(1)"), None);
 }
+
+#[test]
+fn a_function_in_sql_is_looked_into_whatever_it_says_of_itself() {
+    let fixture = AnalysisFixture::bare(
+        "create table film (id int primary key, title text); create table note (id int primary key);
+         create publication millpond for all tables;
+         create function _group_concat(text, text) returns text language sql immutable as \
+             $$ select case when $2 is null then $1 when $1 is null then $2 else $1 || ', ' || $2 end $$;
+         create aggregate group_concat(text) (sfunc = _group_concat, stype = text);
+         create function liar() returns bigint language sql immutable as 'select count(*) from note;';
+         create function named(what int) returns setof film language sql as 'select * from film where id = what';
+         create function inner_liar(int) returns bigint language sql immutable as 'select liar() + $1';
+         create function clock() returns timestamptz language sql immutable as 'select now()';
+         create function its_own() returns bigint language sql immutable set search_path = public as 'select count(*) from note';
+         create function anything(anyelement) returns anyelement language sql immutable as 'select $1';
+         create type mood as enum ('low');
+         create function to_mood(int) returns mood language plpgsql stable as 'begin return (select ''low'' from note); end';
+         create cast (int as mood) with function to_mood(int) as assignment;
+         create function moody() returns mood language sql immutable as 'select 1';
+         create function moodier() returns mood language sql immutable begin atomic select 1; end",
+    );
+    let described = |sql: &str| fixture.analyse(sql).unwrap().describe().join("; ");
+    for (sql, expected) in [
+        (
+            "select group_concat(title) from film where id = $1",
+            "film: rows with id = :a",
+        ),
+        ("select liar()", "note: every change"),
+        ("select inner_liar(1)", "note: every change"),
+        ("select * from named($1)", "film: every change"),
+        ("select clock()", "not cacheable: now() reads the clock"),
+        (
+            "select its_own()",
+            "not cacheable: its_own() may read tables",
+        ),
+        (
+            "select anything(1)",
+            "not cacheable: anything() may read tables",
+        ),
+        (
+            "select moody()",
+            "not cacheable: the result of moody() may be converted",
+        ),
+        (
+            "select moodier()",
+            "not cacheable: the result of moodier() may be converted",
+        ),
+    ] {
+        let found = described(sql);
+        assert!(found.starts_with(expected), "{sql}: {found}");
+    }
+    let owners_word = fixture.analyse_with("select clock()", Some(&[]));
+    assert_eq!(owners_word.unwrap().describe(), [""; 0]);
+}

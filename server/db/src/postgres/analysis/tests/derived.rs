@@ -179,7 +179,7 @@ fn an_equality_passes_into_a_view_or_a_subquery() {
                 note: rows with id = :a
             select * from (select a.id, l.body from article a, lateral (select body from note n where n.article = a.id) l) x where id = $1
                 article: rows with id = :a
-                note: every change
+                note: rows with article = :a
             select * from (select (article).id from article) a where id = $1
                 article: rows with id = :a
             select * from readers where id = $1

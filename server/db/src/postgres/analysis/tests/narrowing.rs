@@ -189,7 +189,7 @@ fn what_is_not_certain_is_the_whole_table() {
             select * from author where name = $1::name
                 author: every change
             select * from author where lower(name) = $1
-                author: every change
+                author: rows with lower(name) = :a (and updates and deletions elsewhere in the table)
             select * from author where name = 'ä'
                 author: every change
             select * from author where name = $1::varchar(3)
@@ -485,7 +485,7 @@ fn the_first_rows_of_an_order_are_a_dependency() {
                 article: every change
             select a.id, u.name from article a join author u on u.id = a.author_id order by a.id desc limit 8
                 article: rows among the first 8 by id desc
-                author: every change
+                author: rows with id = author_id of article among the first 8 by id desc
             select title from article order by id desc limit 8
                 article: every change
             select id from article order by title limit 8

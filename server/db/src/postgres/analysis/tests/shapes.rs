@@ -13,7 +13,8 @@ pub(super) const COLUMNS: [(&str, &str); 8] = [
     ("c", "char(3)"),
 ];
 const NUMBERS: [&str; 4] = ["0", "1", "2", "null"];
-const TEXTS: [&str; 5] = ["'a'", "'A'", "'a '", "''", "null"];
+/// The last one is the sign of kelvin, whose small letter is `k`.
+const TEXTS: [&str; 7] = ["'a'", "'A'", "'a '", "''", "null", "'k'", "'\u{212a}'"];
 pub(super) const TABLES: [&str; 4] = ["a", "b", "p", "k"];
 /// The first sources are tables.
 pub(super) const TABLE_SOURCES: usize = 7;
@@ -85,7 +86,12 @@ impl Choices {
             null if null == "null" => self.value(column),
             value => value,
         };
-        match self.below(21) {
+        match self.below(23) {
+            21 => {
+                let column = self.of(&["t", "t", "v"]);
+                format!("lower({alias}.{column}) = lower({})", self.value("t"))
+            }
+            22 => format!("{} = upper({alias}.t)", self.value("t")),
             18 => format!("({name} = {value} or {name} = {})", self.value(column)),
             19 => {
                 let [one, other] = [(); 2].map(|()| self.simple(aliases));

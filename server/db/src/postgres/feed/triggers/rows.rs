@@ -85,7 +85,6 @@ impl RecordedTable {
     }
 }
 
-/// Value as JSON has it.
 enum JsonValue {
     Null,
     /// As the type's output function writes it.

@@ -1,0 +1,508 @@
+//! Admission: which fill runs next, and which work is refused while there is more than can be done.
+//!
+//! Hits never come here. How many fills run at once is fixed by the connections to the database, so
+//! there is nothing to probe for: the *wait* is limited. The unit is the flight, so a fill that many
+//! requests wait for counts once and goes first.
+//!
+//! - *At arrival* work is refused if what is queued ahead of it would take longer than the deadline,
+//!   or if its priority is being [cut](shed).
+//! - *While it waits* the order is: priority, then requests that wait for each expected millisecond,
+//!   then age. While the queue does not empty for [`STANDING`], the newest goes first, because the
+//!   oldest will be too late in any case (Maurer, *Fail at Scale*, ACM Queue 13/8, 2015). What has
+//!   waited for longer than the deadline is refused.
+//! - [Strangers](Priority::Stranger) may use a quarter of the connections while others need them.
+//!
+//! The cut follows the way of Uber's Cinnamon: a controller turns admitted minus finished into the
+//! share to refuse, the lowest priority first, and within the priority that is cut in part a keyed
+//! hash of the client decides, so that a retry gains nothing.
+
+mod queue;
+mod shed;
+mod visitors;
+
+use std::{
+    collections::HashMap,
+    hash::BuildHasher,
+    net::IpAddr,
+    pin::Pin,
+    sync::Arc,
+    task::{Context, Poll},
+    time::Duration,
+};
+
+use base_clock::Boottime;
+use parking_lot::Mutex;
+use tokio::sync::oneshot;
+
+use queue::{Queue, Waiting};
+use shed::Shed;
+pub use visitors::Visitors;
+
+/// A queue that has not been empty for this long is a standing queue.
+const STANDING: Duration = Duration::from_millis(100);
+/// Others need the connections if one of them has asked within this time.
+const LATELY: Duration = Duration::from_millis(100);
+/// How long a client's place in the order of refusals holds, and how long a client is remembered at
+/// the least.
+const HOUR: Duration = Duration::from_secs(3600);
+/// Fills of one client, and of one network (a /24, or a /48 of IPv6), that are queued or run at
+/// once; what is more has the lowest priority.
+pub const CLIENT_FILLS: u32 = 32;
+/// See [`CLIENT_FILLS`].
+pub const NETWORK_FILLS: u32 = 4 * CLIENT_FILLS;
+/// The weight of the newest fill in the mean service time.
+const NEWEST: f64 = 1.0 / 32.0;
+
+/// Deadlines for which a write may wait: people would rather wait than send a form again.
+const WRITE_PATIENCE: u32 = 5;
+
+/// The order in which work is done, and in the reverse order refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Priority {
+    /// Forms and sign-in.
+    Write,
+    /// A page that a person looks at.
+    Document,
+    /// Parts of a page, and programs.
+    Resource,
+    /// Loaded before anybody has asked for it.
+    Prefetch,
+    /// Made ahead by the server itself.
+    Ahead,
+    /// An address that nobody has asked for lately, asked for by a client that was not seen lately.
+    Stranger,
+    /// A program that says that it is a crawler, and a client with too many misses at once.
+    Bot,
+}
+
+/// Number of priorities.
+const PRIORITIES: usize = Priority::Bot as usize + 1;
+
+/// Work that asks to be done.
+#[derive(Clone, Copy, Debug)]
+pub struct Arrival {
+    /// Its priority.
+    pub priority: Priority,
+    /// The client, by [`client_of`].
+    pub client: u64,
+    /// True if the client's fills are not counted: it is this machine, or stands for many.
+    pub is_exempt: bool,
+    /// When it arrived.
+    pub at: Boottime,
+    /// How long it is expected to take.
+    pub cost: Duration,
+}
+
+/// Work was refused: there is too much of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Refused {
+    /// Seconds after which the client may ask again, spread over the clients.
+    pub retry_after: u32,
+}
+
+/// Figures for the owner.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AdmissionStats {
+    /// Fills that run.
+    pub running: usize,
+    /// Fills that wait.
+    pub waiting: usize,
+    /// Fills that ran and ended.
+    pub finished: u64,
+    /// Work refused at arrival.
+    pub refused: u64,
+    /// Work refused after it had waited too long.
+    pub expired: u64,
+}
+
+/// Decides which work is done next.
+pub struct Admission {
+    slots: usize,
+    deadline: Duration,
+    clock: fn() -> Boottime,
+    visitors: Visitors,
+    /// Gives flights their numbers.
+    hasher: foldhash::fast::RandomState,
+    state: Mutex<State>,
+}
+
+struct State {
+    queue: Queue,
+    shed: Shed,
+    running: usize,
+    /// Those among them that are [low](is_low).
+    running_low: usize,
+    /// Mean time that a slot is taken for one fill, in seconds.
+    service: f64,
+    /// When the queue was last empty.
+    emptied: Boottime,
+    /// When other work than that of strangers last arrived.
+    others: Boottime,
+    /// Fills of each client and network.
+    fills: HashMap<u64, u32, foldhash::fast::RandomState>,
+    hour: Boottime,
+    writes: Writes,
+    stats: AdmissionStats,
+}
+
+/// Writes that run. Their order is the database's.
+#[derive(Default)]
+struct Writes {
+    running: u32,
+    /// Mean time between the ends of two while some run, in seconds.
+    pace: f64,
+    /// When the last one ended, or the first of those that run began.
+    latest: Boottime,
+}
+
+/// True for priorities that may use only a share of the slots while others need them.
+fn is_low(priority: Priority) -> bool {
+    priority >= Priority::Stranger
+}
+
+impl Admission {
+    /// Admits `slots` fills at once, of which none waits for longer than `deadline`.
+    #[must_use]
+    pub fn new(slots: usize, deadline: Duration) -> Arc<Self> {
+        Self::with_clock(slots, deadline, Boottime::now)
+    }
+
+    fn with_clock(slots: usize, deadline: Duration, clock: fn() -> Boottime) -> Arc<Self> {
+        let now = clock();
+        Arc::new(Self {
+            slots: slots.max(1),
+            deadline,
+            clock,
+            visitors: Visitors::new(),
+            hasher: foldhash::fast::RandomState::default(),
+            state: Mutex::new(State {
+                queue: Queue::default(),
+                shed: Shed::new(now),
+                running: 0,
+                running_low: 0,
+                service: 0.0,
+                emptied: now,
+                others: Boottime::from_nanos(0),
+                fills: HashMap::default(),
+                hour: now,
+                writes: Writes::default(),
+                stats: AdmissionStats::default(),
+            }),
+        })
+    }
+
+    /// The clients that were seen lately.
+    #[must_use]
+    pub const fn visitors(&self) -> &Visitors {
+        &self.visitors
+    }
+
+    /// Admits work to the queue, with the priority that its client has left it. Call it before
+    /// anything is allocated for the work.
+    ///
+    /// # Errors
+    /// There is more work than can be done within the deadline, or this kind of work is being cut.
+    pub fn arrive(&self, arrival: &mut Arrival) -> Result<(), Refused> {
+        let mut state = self.state.lock();
+        self.tick(&mut state, arrival.at);
+        if state.has_too_many(arrival) {
+            arrival.priority = Priority::Bot;
+        }
+        if !is_low(arrival.priority) {
+            state.others = arrival.at;
+        }
+        let is_cut = state.shed.arrives(arrival);
+        let ahead = state.queue.ahead_of(arrival.priority);
+        let wait = ahead as f64 * state.service / self.slots as f64;
+        if is_cut || wait > self.deadline.as_secs_f64() {
+            state.stats.refused += 1;
+            return Err(self.refusal(&state, chance_of(arrival)));
+        }
+        state.shed.admitted();
+        Ok(())
+    }
+
+    /// Waits until the work may begin. `key` is that of its flight, which others may
+    /// [join](Self::joined); none if it is for one request alone.
+    ///
+    /// # Errors
+    /// It has waited for longer than the deadline.
+    pub async fn turn(
+        self: &Arc<Self>,
+        key: Option<&[u8]>,
+        arrival: Arrival,
+    ) -> Result<Turn, Refused> {
+        let flight = key.map(|key| self.hasher.hash_one(key));
+        let waiting = {
+            let mut state = self.state.lock();
+            state.count(&arrival, 1);
+            if state.queue.is_empty() && self.may_run(&state, arrival.priority) {
+                return Ok(self.start(&mut state, arrival, (self.clock)()));
+            }
+            let (sender, receiver) = oneshot::channel();
+            let (flight, serial) = state.queue.push(flight, arrival, sender);
+            TurnWaiter {
+                admission: self.clone(),
+                flight,
+                serial,
+                receiver,
+            }
+        };
+        // What may run although others wait: the others are strangers.
+        self.grant((self.clock)());
+        waiting.await.ok_or_else(|| {
+            let state = self.state.lock();
+            self.refusal(&state, chance_of(&arrival))
+        })
+    }
+
+    /// Admits a write, which has a queue of its own at the database.
+    ///
+    /// # Errors
+    /// The writes before it would take too long, or have hung for too long.
+    pub fn write(self: &Arc<Self>, client: u64, now: Boottime) -> Result<Writing, Refused> {
+        let mut state = self.state.lock();
+        let writes = &mut state.writes;
+        let wait = match writes.running {
+            0 => 0.0,
+            running => {
+                (f64::from(running) * writes.pace).max(now.since(writes.latest).as_secs_f64())
+            }
+        };
+        if wait > f64::from(WRITE_PATIENCE) * self.deadline.as_secs_f64() {
+            state.stats.refused += 1;
+            return Err(self.refusal(&state, client ^ now.as_nanos()));
+        }
+        if writes.running == 0 {
+            writes.latest = now;
+        }
+        writes.running += 1;
+        Ok(Writing(self.clone()))
+    }
+
+    /// Notes that one more request waits for a flight, which takes over its priority if that is
+    /// higher.
+    pub fn joined(&self, key: &[u8], arrival: &Arrival) {
+        let flight = self.hasher.hash_one(key);
+        self.state.lock().queue.joined(flight, arrival);
+    }
+
+    /// Refuses what has waited too long, and lets the share that is cut follow the load. It is
+    /// called at each arrival and each end; an owner calls it also while there are none.
+    pub fn look(self: &Arc<Self>, now: Boottime) {
+        self.tick(&mut self.state.lock(), now);
+        self.grant(now);
+    }
+
+    /// Figures for the owner.
+    #[must_use]
+    pub fn stats(&self) -> AdmissionStats {
+        let state = self.state.lock();
+        AdmissionStats {
+            running: state.running,
+            waiting: state.queue.len(),
+            ..state.stats
+        }
+    }
+
+    fn tick(&self, state: &mut State, now: Boottime) {
+        while let Some(expired) = state.queue.expire(now.minus(self.deadline)) {
+            state.stats.expired += u64::from(expired.waiters);
+            state.count(&expired.arrival, -1);
+            // Who waits is told by the end of the channel.
+        }
+        if state.queue.is_empty() {
+            state.emptied = now;
+        }
+        if now.since(state.hour) > HOUR {
+            state.hour = now;
+            state.shed.next_hour();
+            self.visitors.next_hour();
+        }
+        let wait = state.queue.len() as f64 * state.service / self.slots as f64;
+        let emptied = state.emptied;
+        state
+            .shed
+            .tick(now, wait / self.deadline.as_secs_f64(), emptied);
+    }
+
+    fn may_run(&self, state: &State, priority: Priority) -> bool {
+        let has_slot = state.running < self.slots;
+        has_slot && (!is_low(priority) || self.may_run_low(state, (self.clock)()))
+    }
+
+    fn may_run_low(&self, state: &State, now: Boottime) -> bool {
+        let share = (self.slots / 4).max(1);
+        state.running_low < share || now.since(state.others) > LATELY
+    }
+
+    fn start(self: &Arc<Self>, state: &mut State, arrival: Arrival, now: Boottime) -> Turn {
+        state.running += 1;
+        state.running_low += usize::from(is_low(arrival.priority));
+        Turn {
+            admission: self.clone(),
+            arrival,
+            started: now,
+        }
+    }
+
+    /// Starts what may start.
+    fn grant(self: &Arc<Self>, now: Boottime) {
+        // A turn whose receiver has gone ends when it is dropped, which takes the lock.
+        loop {
+            let mut state = self.state.lock();
+            if state.running >= self.slots {
+                return;
+            }
+            let lowest = match self.may_run_low(&state, now) {
+                true => Priority::Bot,
+                false => Priority::Ahead,
+            };
+            let is_standing = now.since(state.emptied) > STANDING;
+            let Some(Waiting {
+                sender, arrival, ..
+            }) = state.queue.pop(lowest, is_standing)
+            else {
+                return;
+            };
+            let turn = self.start(&mut state, arrival, now);
+            drop(state);
+            // The turn comes back, and ends, if who waited has gone.
+            drop(sender.send(turn));
+        }
+    }
+
+    fn end(self: &Arc<Self>, arrival: &Arrival, started: Boottime) {
+        let now = (self.clock)();
+        let mut state = self.state.lock();
+        state.running -= 1;
+        state.running_low -= usize::from(is_low(arrival.priority));
+        state.count(arrival, -1);
+        let taken = now.since(started).as_secs_f64();
+        let mean = if state.service > 0.0 {
+            state.service
+        } else {
+            taken
+        };
+        state.service = mean + (taken - mean) * NEWEST;
+        state.stats.finished += 1;
+        state.shed.finished();
+        self.tick(&mut state, now);
+        let is_idle = state.queue.is_empty();
+        drop(state);
+        if !is_idle {
+            self.grant(now);
+        }
+    }
+
+    /// One to five seconds, more while more is refused; spread by the client, so that those who
+    /// are refused together do not return together.
+    fn refusal(&self, state: &State, chance: u64) -> Refused {
+        let spread = 1 + (state.shed.share() * 4.0) as u64;
+        let retry_after = 1 + (chance.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 33) % spread;
+        Refused {
+            retry_after: retry_after as u32,
+        }
+    }
+}
+
+/// A write that runs, until this is dropped.
+pub struct Writing(Arc<Admission>);
+
+impl Drop for Writing {
+    fn drop(&mut self) {
+        let now = (self.0.clock)();
+        let writes = &mut self.0.state.lock().writes;
+        let taken = now.since(writes.latest).as_secs_f64();
+        writes.pace += (taken - writes.pace) * NEWEST;
+        writes.latest = now;
+        writes.running -= 1;
+    }
+}
+
+/// The right to use a slot, until it is dropped.
+pub struct Turn {
+    admission: Arc<Admission>,
+    arrival: Arrival,
+    started: Boottime,
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        self.admission.end(&self.arrival, self.started);
+    }
+}
+
+fn chance_of(arrival: &Arrival) -> u64 {
+    arrival.client ^ arrival.at.as_nanos()
+}
+
+impl State {
+    fn has_too_many(&self, arrival: &Arrival) -> bool {
+        let fills = |of: u64| self.fills.get(&of).copied().unwrap_or(0);
+        !arrival.is_exempt
+            && (fills(arrival.client) >= CLIENT_FILLS
+                || fills(network_of(arrival.client)) >= NETWORK_FILLS)
+    }
+
+    /// Adds to the fills of a client and its network.
+    fn count(&mut self, arrival: &Arrival, by: i32) {
+        if arrival.is_exempt {
+            return;
+        }
+        for of in [arrival.client, network_of(arrival.client)] {
+            let fills = self.fills.entry(of).or_default();
+            *fills = fills.saturating_add_signed(by);
+            if *fills == 0 {
+                self.fills.remove(&of);
+            }
+        }
+    }
+}
+
+/// Waits for a turn; none if it was refused. Dropping it leaves the queue.
+struct TurnWaiter {
+    admission: Arc<Admission>,
+    flight: u64,
+    serial: u64,
+    receiver: oneshot::Receiver<Turn>,
+}
+
+impl Future for TurnWaiter {
+    type Output = Option<Turn>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Option<Turn>> {
+        Pin::new(&mut self.receiver).poll(context).map(Result::ok)
+    }
+}
+
+impl Drop for TurnWaiter {
+    fn drop(&mut self) {
+        let mut state = self.admission.state.lock();
+        if let Some(left) = state.queue.remove(self.flight, self.serial) {
+            state.count(&left.arrival, -1);
+        }
+        // A turn that has arrived meanwhile ends after this, when the lock is free.
+    }
+}
+
+/// Returns the client behind an address: an IPv4 address, or the /64 of an IPv6 address, which is
+/// what one household has (RFC 6177).
+#[must_use]
+pub fn client_of(address: IpAddr) -> u64 {
+    match address.to_canonical() {
+        IpAddr::V4(address) => u64::from(address.to_bits()),
+        IpAddr::V6(address) => (address.to_bits() >> 64) as u64,
+    }
+}
+
+/// Returns the network of a client, under a number that is no client's.
+fn network_of(client: u64) -> u64 {
+    match u32::try_from(client) {
+        Ok(address) => 1 << 40 | u64::from(address >> 8),
+        Err(_) => 1 << 48 | client >> 16,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,161 @@
+//! Fills that wait for a slot, in the order in which they get one.
+
+use std::{
+    collections::{BTreeMap, HashMap, VecDeque},
+    time::Duration,
+};
+
+use base_clock::Boottime;
+use tokio::sync::oneshot;
+
+use super::{Arrival, PRIORITIES, Priority, Turn};
+
+/// Place of a fill: the first has the least.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Rank {
+    priority: Priority,
+    /// Requests that wait for each expected millisecond, as a power of two; negative, so that the
+    /// greatest comes first. Powers, so that the age decides between fills that are nearly alike.
+    worth: i8,
+    serial: u64,
+}
+
+/// A fill that waits.
+pub(super) struct Waiting {
+    flight: u64,
+    pub(super) sender: oneshot::Sender<Turn>,
+    pub(super) arrival: Arrival,
+    /// Requests that wait for it, with those that have gone.
+    pub(super) waiters: u32,
+    /// When a request last joined.
+    latest: Boottime,
+}
+
+#[derive(Default)]
+pub(super) struct Queue {
+    waiting: BTreeMap<Rank, Waiting>,
+    /// The rank of each flight that waits.
+    ranks: HashMap<u64, Rank>,
+    /// Arrivals and joins, with flight and serial number; some may have left.
+    arrived: VecDeque<(Boottime, u64, u64)>,
+    /// How many wait, for each priority.
+    counts: [usize; PRIORITIES],
+    serial: u64,
+}
+
+impl Queue {
+    pub(super) fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.waiting.len()
+    }
+
+    /// Counts those that go before a newcomer of this priority.
+    pub(super) fn ahead_of(&self, priority: Priority) -> usize {
+        self.counts[..=priority as usize].iter().sum()
+    }
+
+    /// Adds a fill. Returns the number of its flight and its serial number.
+    pub(super) fn push(
+        &mut self,
+        flight: Option<u64>,
+        arrival: Arrival,
+        sender: oneshot::Sender<Turn>,
+    ) -> (u64, u64) {
+        self.serial += 1;
+        let flight = flight.unwrap_or(!self.serial);
+        let waiting = Waiting {
+            flight,
+            sender,
+            arrival,
+            waiters: 1,
+            latest: arrival.at,
+        };
+        self.arrived.push_back((arrival.at, flight, self.serial));
+        self.insert(self.serial, waiting);
+        (flight, self.serial)
+    }
+
+    fn insert(&mut self, serial: u64, waiting: Waiting) {
+        let rank = Rank {
+            priority: waiting.arrival.priority,
+            worth: worth(waiting.waiters, waiting.arrival.cost),
+            serial,
+        };
+        self.counts[rank.priority as usize] += 1;
+        self.ranks.insert(waiting.flight, rank);
+        self.waiting.insert(rank, waiting);
+    }
+
+    fn take(&mut self, rank: Rank) -> Option<Waiting> {
+        let waiting = self.waiting.remove(&rank)?;
+        self.counts[rank.priority as usize] -= 1;
+        self.ranks.remove(&waiting.flight);
+        Some(waiting)
+    }
+
+    /// Notes one more request that waits for a flight.
+    pub(super) fn joined(&mut self, flight: u64, arrival: &Arrival) {
+        let Some(&rank) = self.ranks.get(&flight) else {
+            return;
+        };
+        let Some(mut waiting) = self.take(rank) else {
+            return;
+        };
+        waiting.waiters += 1;
+        waiting.latest = waiting.latest.max(arrival.at);
+        waiting.arrival.priority = waiting.arrival.priority.min(arrival.priority);
+        self.arrived.push_back((arrival.at, flight, rank.serial));
+        self.insert(rank.serial, waiting);
+    }
+
+    /// Removes a fill whose client has gone.
+    pub(super) fn remove(&mut self, flight: u64, serial: u64) -> Option<Waiting> {
+        let rank = self.ranks.get(&flight).copied();
+        self.take(rank.filter(|rank| rank.serial == serial)?)
+    }
+
+    /// Removes the fill that is next, of no lower priority than `lowest`: of those with the highest
+    /// priority and worth the oldest, or the newest.
+    pub(super) fn pop(&mut self, lowest: Priority, newest_first: bool) -> Option<Waiting> {
+        let first = *self.waiting.first_key_value()?.0;
+        if first.priority > lowest {
+            return None;
+        }
+        let last = Rank {
+            serial: u64::MAX,
+            ..first
+        };
+        let rank = match newest_first {
+            true => *self.waiting.range(..=last).next_back()?.0,
+            false => first,
+        };
+        self.take(rank)
+    }
+
+    /// Removes a fill that nobody has joined since `moment`; none if there is none such.
+    pub(super) fn expire(&mut self, moment: Boottime) -> Option<Waiting> {
+        while let Some(&(at, flight, serial)) = self.arrived.front()
+            && at < moment
+        {
+            self.arrived.pop_front();
+            let rank = self.ranks.get(&flight);
+            let waiting = rank.and_then(|rank| self.waiting.get(rank));
+            // A later join has an entry of its own.
+            if waiting.is_some_and(|waiting| waiting.latest < moment)
+                && let Some(waiting) = self.remove(flight, serial)
+            {
+                return Some(waiting);
+            }
+        }
+        None
+    }
+}
+
+/// The negative logarithm of waiters for each millisecond.
+fn worth(waiters: u32, cost: Duration) -> i8 {
+    let milliseconds = cost.as_secs_f32().mul_add(1e3, 0.01);
+    -((waiters as f32 / milliseconds).log2().floor() as i8)
+}

@@ -1,0 +1,147 @@
+//! More requests than can be answered.
+
+use std::{
+    future::Future,
+    pin::Pin,
+    task::{Context, Poll, Waker},
+};
+
+use base_clock::Boottime;
+use millpond_http::{OwnedRequest, Reply, Response, Service};
+use millpond_site::SiteOptions;
+
+use crate::support::TestSite;
+
+type Answering = Pin<Box<dyn Future<Output = Response>>>;
+
+/// One reader and one worker: three fills at once. Nothing waits for longer than 10 ms.
+fn site() -> TestSite {
+    let files = [
+        (
+            "millpond.toml",
+            "[cache]\nrefresh_ahead = 0\n[limits]\ndeadline = \"10ms\"\n",
+        ),
+        (
+            "pages/article/[id].sql",
+            "-- param: id integer\n-- name: article :one\nselect title from article where id = :id;\n",
+        ),
+        (
+            "pages/search.sql",
+            "-- param: q text\n-- crawl: no\n-- name: found :many\nselect id from article where title = :q;\n",
+        ),
+        (
+            "pages/tag/[tag]/all.sql",
+            "-- param: tag text\n-- crawl: no\n-- name: found :many\nselect id from article where title = :tag;\n",
+        ),
+        (
+            "pages/add.post.sql",
+            "-- param: title text\n-- name: added :exec\ninsert into article (title) values (:title);\n-- redirect: /\n",
+        ),
+    ];
+    let options = SiteOptions {
+        readers: Some(1),
+        workers: 1,
+        ..SiteOptions::default()
+    };
+    TestSite::with(&files, options)
+}
+
+/// A request whose answer needs a fill.
+fn asks(site: &TestSite, target: &str) -> Answering {
+    let peer = ([127, 0, 0, 1], 1).into();
+    let request = OwnedRequest::new("GET", target).field("Host", "site.test");
+    let request = request.from_peer(peer, Boottime::now());
+    match site.site.service().call(&request.as_request()) {
+        Reply::Later(answering) => answering,
+        Reply::Ready(_) | Reply::Reusable(_) => panic!("{target} needs no fill"),
+    }
+}
+
+fn poll(answering: &mut Answering) -> Option<Response> {
+    let mut context = Context::from_waker(Waker::noop());
+    match answering.as_mut().poll(&mut context) {
+        Poll::Ready(response) => Some(response),
+        Poll::Pending => None,
+    }
+}
+
+#[test]
+fn a_fill_that_waits_too_long_is_refused_and_hits_and_those_who_join_are_answered() {
+    let site = site();
+    assert_eq!(site.get("/article/1").status, 200);
+    // They take all turns, and do not go on until they are polled again.
+    let mut running: Vec<Answering> = (0..3)
+        .map(|n| asks(&site, &format!("/search?q={n}")))
+        .collect();
+    assert!(
+        running
+            .iter_mut()
+            .all(|answering| poll(answering).is_none())
+    );
+    let mut waiting = asks(&site, "/article/2");
+    assert!(poll(&mut waiting).is_none());
+    let mut refused = None;
+    site.until("the wait to be over", || {
+        refused = poll(&mut waiting);
+        refused.is_some()
+    });
+    let refused = refused.unwrap();
+    assert_eq!(refused.status(), 503);
+    let seconds: u32 = refused.field("retry-after").unwrap().parse().unwrap();
+    assert!((1..=5).contains(&seconds));
+    assert_eq!(site.get("/article/1").cache(), "hit");
+    assert_eq!(site.post("/add", "title=Three").status, 303);
+    let mut joined = asks(&site, "/search?q=0");
+    assert!(poll(&mut joined).is_none());
+    for answering in running.iter_mut().chain([&mut joined]) {
+        let mut response = None;
+        site.until("an answer", || {
+            response = poll(answering);
+            response.is_some()
+        });
+        assert_eq!(response.unwrap().status(), 200);
+    }
+    assert_eq!(site.get("/article/2").status, 200);
+}
+
+#[test]
+fn who_goes_away_leaves_the_queue_and_its_page_is_not_made() {
+    let site = site();
+    let mut running: Vec<Answering> = (0..3)
+        .map(|n| asks(&site, &format!("/search?q={n}")))
+        .collect();
+    assert!(
+        running
+            .iter_mut()
+            .all(|answering| poll(answering).is_none())
+    );
+    let mut gone = asks(&site, "/article/2");
+    assert!(poll(&mut gone).is_none());
+    assert_eq!(site.site.stats().admission.waiting, 1);
+    drop(gone);
+    assert_eq!(site.site.stats().admission.waiting, 0);
+    drop(running);
+    assert_eq!(site.site.stats().admission.running, 0);
+    assert_eq!(site.get("/article/2").cache(), "fwd=miss; stored");
+}
+
+#[test]
+fn crawlers_are_asked_to_stay_away_where_the_site_does_not_say_it_itself() {
+    let site = site();
+    let robots = site.get("/robots.txt");
+    assert_eq!(robots.status, 200);
+    assert_eq!(robots.field("content-type"), "text/plain; charset=utf-8");
+    assert_eq!(
+        robots.body,
+        "User-agent: *\nDisallow: /search$\nDisallow: /search?\n\
+         Disallow: /tag/*/all$\nDisallow: /tag/*/all?\n"
+    );
+    let own = TestSite::new(&[("static/robots.txt", "User-agent: *\n")]);
+    assert_eq!(own.get("/robots.txt").body, "User-agent: *\n");
+    assert_eq!(TestSite::new(&[]).get("/robots.txt").status, 404);
+    let refused = crate::support::problems(&[(
+        "pages/add.post.sql",
+        "-- crawl: no\n-- name: added :exec\ninsert into article (title) values ('x');\n-- redirect: /\n",
+    )]);
+    assert!(refused.contains("crawlers send no forms"), "{refused}");
+}
