@@ -13,6 +13,7 @@ mod ci;
 mod demo;
 mod instructions;
 mod limits;
+mod package;
 mod programs;
 mod release;
 mod results;
@@ -36,6 +37,10 @@ usage: cargo xtask COMMAND
           MILLPOND_SHUTTLE_ITERATIONS and MILLPOND_FUZZ_SECONDS (for each target) say how long
   soak fuzz
           the fuzz targets alone
+  soak backup
+          the tests of backups, with a Litestream that Go compiles
+  soak package
+          installs, upgrades, removes and purges the Debian package in a bare system, as root where there is debootstrap
   soak postgres [VERSION]
           the tests of the database on PostgreSQL 14, 16, 17 and 18, or on one of them (packages of npm)
   soak adversary [--minutes N | --seconds N] [--seed N] [--feed logical|triggers|sqlite]
@@ -44,6 +49,8 @@ usage: cargo xtask COMMAND
   instructions
           counts the instructions of the steps of a hit under valgrind and holds them against
           lab/instructions/budgets.toml; --accept makes the counts the budgets
+  package [--profile NAME]
+          makes the Debian package with both programs, their man pages, completions and a unit in target/package
   limits  writes docs/reference/limits.md from the values in the code
   results writes docs/results/DATE-NAME.md from each stored lab/results/DATE-NAME.json
 ";
@@ -65,10 +72,19 @@ fn main() -> ExitCode {
         ["release"] => succeeds(&release::run()),
         ["soak"] => soak::run(),
         ["soak", "fuzz"] => soak::run_fuzz(),
+        ["soak", "backup"] => soak::run_backup(),
+        ["soak", "package"] => soak::run_package(),
         ["soak", "postgres"] => soak::run_postgres(None),
         ["soak", "postgres", major] => soak::run_postgres(Some(major)),
         ["soak", "adversary", ref options @ ..] => match soak::Adversary::read(options) {
             Ok(adversary) => adversary.run(),
+            Err(reason) => {
+                eprintln!("{reason}");
+                return ExitCode::from(2);
+            }
+        },
+        ["package", ref options @ ..] => match package::run(options) {
+            Ok(good) => good,
             Err(reason) => {
                 eprintln!("{reason}");
                 return ExitCode::from(2);

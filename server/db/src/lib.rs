@@ -64,6 +64,7 @@ pub use position::Position;
 pub use postgres::{PostgresOptions, PostgresSession, Rehearsal, TextRow};
 pub use query::{Bind, Call, Deps, Expect, Param, Query, ReadResult, WriteResult, WriteStep};
 pub use requirement::Requirement;
+pub use sqlite::backup::back_up;
 pub use sqlite::options::SqliteOptions;
 pub use sqlite::row_copy::copy_rows;
 pub use sqlite::schema_copy::copy_schema;

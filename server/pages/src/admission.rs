@@ -1,7 +1,7 @@
 //! Admission: which fill runs next, and which work is refused while there is more than can be done.
 //!
-//! Hits never come here. How many fills run at once is fixed by the connections to the database, and
-//! there is nothing to probe for: the *wait* is limited. The unit is the flight: a fill that many
+//! Hits never come here. The connections to the database fix how many fills run at once, and there
+//! is nothing to probe for: the *wait* is limited. The unit is the flight: a fill that many
 //! requests wait for counts once and goes first.
 //!
 //! - *At arrival* work is refused if the queue ahead of it would take longer than the deadline, or

@@ -11,10 +11,12 @@
 //! - `session`: the identity of a visitor, and passwords;
 //! - `statics`, `watch`: files, and the watch over their changes; `data`: files as tables;
 //! - `opening`: the start and each reading again; `check`, `explain`: what these commands find;
+//!   `backup`: a copy of the folder and its database;
 //! - `log`: lines for the owner; `dev`: errors in the browser, and pages that reload.
 
 mod ahead;
 mod answer;
+mod backup;
 mod check;
 mod core;
 mod data;
@@ -35,6 +37,7 @@ mod statics;
 mod uploads;
 mod watch;
 
+pub use backup::{BackupReport, back_up};
 pub use check::{
     CheckReport, QueryReport, ReachReport, check, missing_tables, repair, write_migrations,
 };

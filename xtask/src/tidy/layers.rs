@@ -91,7 +91,7 @@ const LAYERS: [(&str, &[&str]); 6] = [
         "form::submit form::sign form::write_answer form::refused form::refused_page form::refused_redirect",
         "service",
         "data watch",
-        "opening check",
+        "opening check backup",
         "site explain",
         "dev hosts",
     ]),

@@ -78,4 +78,9 @@ mod tests {
     fn the_flags_of_every_command_fit_together() {
         Cli::command().debug_assert();
     }
+
+    #[test]
+    fn manuals_have_every_command_and_flag() {
+        lab_testkit::write_manuals(Cli::command());
+    }
 }

@@ -2,6 +2,7 @@
 
 pub(crate) mod admission;
 pub(crate) mod analysis;
+pub(crate) mod backup;
 pub(crate) mod catalog;
 pub(crate) mod clockwatch;
 pub(crate) mod collector;

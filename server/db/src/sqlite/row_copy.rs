@@ -1,16 +1,14 @@
 //! A copy of a whole database, for trying what depends on its rows.
 
 use std::path::Path;
-use std::time::Duration;
+use std::sync::atomic::AtomicBool;
 
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::Connection;
 
+use super::backup::{copy_pages, open};
 use super::triggers::install::remove_all;
 use super::triggers::recording::Present;
 use crate::Error;
-
-/// How long another program's lock is waited for.
-const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Creates the database `to` with all that `from` has in one state, without what
 /// records changes; nothing where that is more than `limit` bytes. Nothing is written to `from`.
@@ -19,13 +17,11 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// # Errors
 /// If `from` cannot be read, or `to` not be written.
 pub fn copy_rows(from: &Path, to: &Path, limit: u64) -> Result<u64, Error> {
-    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let source = Connection::open_with_flags(from, flags).map_err(Error::unavailable)?;
-    copy(&source, to, limit).map_err(|error| Error::unavailable(super::failure::sentence(&error)))
+    copy(&open(from)?, to, limit)
+        .map_err(|error| Error::unavailable(super::failure::sentence(&error)))
 }
 
 fn copy(source: &Connection, to: &Path, limit: u64) -> rusqlite::Result<u64> {
-    source.busy_timeout(PATIENCE)?;
     let size: i64 = source.query_row(
         "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size",
         [],
@@ -33,9 +29,7 @@ fn copy(source: &Connection, to: &Path, limit: u64) -> rusqlite::Result<u64> {
     )?;
     let size = u64::try_from(size).unwrap_or(u64::MAX);
     if size <= limit {
-        // It reads in one transaction, so the copy has one state.
-        source.execute("VACUUM INTO ?1", [to.to_string_lossy()])?;
-        let copy = Connection::open(to)?;
+        let copy = copy_pages(source, to, &AtomicBool::new(false))?;
         copy.execute_batch(&remove_all(&Present::read(&copy)?))?;
     }
     Ok(size)

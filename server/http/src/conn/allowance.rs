@@ -233,8 +233,8 @@ impl<S: Service> Connections<S> {
             self.host.counters.over_limit.add(1);
             let address = connection.peer.address;
             self.host.notify(|service| service.refused(address, 503));
-            // A handshake would cost more than the response is worth. Bytes that are unread at the end
-            // of the connection reset it.
+            // A handshake would cost more than the response is worth. Bytes that are unread at the
+            // end of the connection reset it.
             if !is_secure {
                 connection.receive_plain(self.read_batch.free());
                 connection.transmit_bytes(TOO_MANY_CONNECTIONS);

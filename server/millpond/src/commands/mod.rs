@@ -1,10 +1,12 @@
 //! The commands, one module each.
 
+mod backup;
 mod check;
 mod database_option;
 mod explain;
 mod new;
 mod serve;
+mod unit;
 
 use clap::{Parser, Subcommand};
 
@@ -29,6 +31,8 @@ enum Command {
     New(new::NewArgs),
     Check(check::CheckArgs),
     Explain(explain::ExplainArgs),
+    Backup(backup::BackupArgs),
+    Unit(unit::UnitArgs),
 }
 
 impl Cli {
@@ -39,6 +43,21 @@ impl Cli {
             Command::New(command) => command.run(),
             Command::Check(command) => command.run(),
             Command::Explain(command) => command.run(),
+            Command::Backup(command) => command.run(),
+            Command::Unit(command) => command.run(),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory as _;
+
+    use super::Cli;
+
+    #[test]
+    fn manuals_have_every_command_and_flag() {
+        Cli::command().debug_assert();
+        lab_testkit::write_manuals(Cli::command());
     }
 }

@@ -11,7 +11,10 @@ fn help_lists_the_commands_that_exist() {
     assert!(output.status.success());
     let help = text(&output.stdout);
     let commands = lab_testkit::commands_in_help(&help);
-    assert_eq!(commands, ["serve", "new", "check", "explain", "help"]);
+    assert_eq!(
+        commands,
+        ["serve", "new", "check", "explain", "backup", "unit", "help"]
+    );
     for command in commands.iter().filter(|command| **command != "help") {
         let output = run(here.path(), &[command, "--help"]);
         assert!(output.status.success(), "{command}");

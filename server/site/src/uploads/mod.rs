@@ -28,7 +28,7 @@ pub(crate) use receive::FileReceiver;
 pub(crate) use received::Received;
 
 /// The folder in it where files grow.
-const PARTS: &str = ".parts";
+pub(crate) const PARTS: &str = ".parts";
 /// Memory of files that go into statements, of all forms that are being received.
 const MEMORY: usize = 64 << 20;
 
