@@ -113,9 +113,8 @@ mod tests {
             )
             .unwrap();
         let stop = Arc::<AtomicBool>::default();
+        let (has_begun, has_ended) = (AtomicBool::new(false), AtomicBool::new(false));
         std::thread::scope(|scope| {
-            let has_begun = AtomicBool::new(false);
-            let has_ended = AtomicBool::new(false);
             let (begun, ended) = (&has_begun, &has_ended);
             scope.spawn(move || {
                 while !ended.load(Ordering::Relaxed) {
