@@ -1,4 +1,4 @@
-//! `cargo xtask soak`: the same property, model and fuzz tests as in CI, for much longer.
+//! `cargo xtask soak`: the same property, model, upgrade and fuzz tests as in CI, for much longer.
 
 use std::env;
 
@@ -19,6 +19,8 @@ const POSTGRES_TEST: &str = "test --locked --no-fail-fast -p lab-pgtest -p millp
 
 /// Random cases for each property (256 in CI).
 const CASES: &str = "25600";
+/// Upgrades, restarts and reloads under load (5 in CI).
+const UPGRADES: &str = "20";
 /// Schedules for each model test.
 const ITERATIONS: &str = "100000";
 
@@ -104,5 +106,10 @@ pub(crate) fn run() -> bool {
     let property = asserting(Step::cargo("property", &format!("{TEST} --workspace")))
         .with("MILLPOND_PROPTEST_CASES", cases);
     let model = ci::model().with("MILLPOND_SHUTTLE_ITERATIONS", iterations);
-    run_all(&[property, model]) && run_fuzz()
+    let upgrades = asserting(Step::cargo(
+        "upgrades",
+        &format!("{TEST} -p millpond --test it upgrade"),
+    ));
+    let upgrades = upgrades.with("MILLPOND_UPGRADES", UPGRADES);
+    run_all(&[property, model, upgrades]) && run_fuzz()
 }

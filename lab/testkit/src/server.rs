@@ -93,11 +93,26 @@ impl Server {
         self.notes.wait_for(text)
     }
 
+    /// Waits until standard error has `text` so many times, and gives the line of the last.
+    pub fn wait_for_line(&self, text: &str, times: usize) -> String {
+        let all = self
+            .notes
+            .wait_until(text, |all| all.matches(text).count() >= times);
+        let mut lines = all.lines().filter(|line| line.contains(text));
+        lines.nth(times - 1).unwrap().to_owned()
+    }
+
     /// Waits until the server takes no more connections.
     pub fn wait_until_closed(&self) {
         while TcpStream::connect(self.address).is_ok() {
             thread::yield_now();
         }
+    }
+
+    /// Waits until nothing has its standard error any more, neither it nor what it has started, and
+    /// gives all of that.
+    pub fn wait_for_end(&self) -> String {
+        self.notes.all()
     }
 
     /// Waits for its end; gives its status and all that it wrote to standard error.
@@ -142,15 +157,17 @@ impl Notes {
     }
 
     fn wait_for(&self, expected: &str) -> String {
+        self.wait_until(expected, |text| text.contains(expected))
+    }
+
+    fn wait_until(&self, expected: &str, is_there: impl Fn(&str) -> bool) -> String {
         let guard = self.text.lock().unwrap();
         let (guard, waited) = self
             .more
-            .wait_timeout_while(guard, PATIENCE, |(text, ended)| {
-                !text.contains(expected) && !*ended
-            })
+            .wait_timeout_while(guard, PATIENCE, |(text, ended)| !is_there(text) && !*ended)
             .unwrap();
         assert!(
-            guard.0.contains(expected),
+            is_there(&guard.0),
             "no {expected:?} ({waited:?}) in:\n{}",
             guard.0
         );

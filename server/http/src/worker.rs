@@ -16,6 +16,7 @@ use socket2::SockRef;
 use crate::conn::{Connections, Host};
 use crate::event::{Mailbox, Poller, Token, Wait};
 use crate::limits::{BUSY_OUTPUT, FEW_CONNECTIONS, LAST_ACCEPTS, Limits, OUTPUT};
+use crate::listen::ListenAddress;
 use crate::response::Service;
 use crate::worker_group::WorkerGroup;
 use accept::Refusals;
@@ -39,7 +40,7 @@ struct Worker<S: Service> {
 /// A listening socket (see [`listen`](crate::listen)), and what its connections speak.
 #[derive(Debug)]
 pub struct Listener {
-    /// Socket on which connections arrive.
+    /// Socket on which connections arrive, of TCP or a unix socket.
     pub socket: TcpListener,
     /// None: HTTP without TLS. Else TLS with this configuration, of which connections that are made
     /// later use what its resolver of certificates gives then.
@@ -78,8 +79,10 @@ pub fn run_worker<S: Service>(
         tls,
         fields,
     } = listener.into();
-    // Accepted sockets inherit it on Linux.
-    SockRef::from(&listener).set_tcp_nodelay(true)?;
+    if ListenAddress::of(&listener)?.ip().is_some() {
+        // Accepted sockets inherit it on Linux.
+        SockRef::from(&listener).set_tcp_nodelay(true)?;
+    }
     listener.set_nonblocking(true)?;
     let (mailbox, poller) = (Mailbox::new()?, Poller::new()?);
     poller.watch_input(mailbox.bell(), BELL, true)?;

@@ -290,8 +290,9 @@ impl WebServer {
         };
         let workers = Workers::start(service, "worker", listeners, (limits, GRACE), |_| ());
         let workers = workers.inspect_err(|_| shared.stop())?;
+        let address = workers.address().ip();
         Ok(Self {
-            address: workers.address(),
+            address: address.ok_or_else(|| io::Error::other("no IP address"))?,
             is_secure,
             group: Arc::clone(workers.group()),
             shared: SharedServer(Arc::clone(shared)),

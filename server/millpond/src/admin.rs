@@ -1,8 +1,10 @@
 //! The answers for the owner of a running server (`[admin]`), on a separate address.
 
-use std::net::SocketAddr;
+use std::net::TcpListener;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
+use std::time::Duration;
 
 use millpond_http::{Limits, Listener, Request, Response, WorkerGroup};
 use millpond_process::{Admin, Workers, json};
@@ -10,27 +12,47 @@ use millpond_site::{ExplainedVisitor, Sites};
 
 use crate::events::Event;
 use crate::failure::{CommandFailure, CommandResult};
-use crate::server::{self, bind};
+use crate::server;
 
 /// Explains an address of the server. Its parameters are `target`, `host` and the visitor: `as`
 /// with the visitor's claims, or `by=cookie` for the visitor of the request's own cookie. Without
 /// `by=cookie` the cookie is ignored: a browser sends the cookies of all sites that it has visited
 /// on this machine.
 pub(crate) const EXPLAIN: &str = "/explain";
-/// Starts answering on `address`, with one thread.
+
+/// What `/ready` goes by.
+#[derive(Debug, Default)]
+pub(crate) struct Readiness {
+    /// True once the server is to end.
+    pub(crate) is_ending: AtomicBool,
+    /// The age of the feed that is too old; zero is none.
+    pub(crate) max_feed_age: Duration,
+}
+
+/// Starts answering on `sockets`, each with a thread.
 pub(crate) fn start(
-    address: SocketAddr,
+    sockets: Vec<TcpListener>,
+    readiness: &Arc<Readiness>,
     sites: &Arc<Sites>,
     served: &Arc<WorkerGroup>,
     events: &Sender<Event>,
 ) -> CommandResult<Workers> {
-    let listeners = bind(address, 1, "admin.listen")?;
-    let listeners = listeners.into_iter().map(Listener::from).collect();
+    let listeners = sockets.into_iter().map(Listener::from).collect();
     let service = {
-        let (sites, served) = (Arc::clone(sites), Arc::clone(served));
+        let (sites, served, readiness) =
+            (Arc::clone(sites), Arc::clone(served), Arc::clone(readiness));
         move || {
-            let sites = Arc::clone(&sites);
-            Admin::new(Arc::clone(&served), move |request| explain(&sites, request))
+            let (asked, explained, readiness) = (
+                Arc::clone(&sites),
+                Arc::clone(&sites),
+                Arc::clone(&readiness),
+            );
+            let unready = move || match readiness.is_ending.load(Ordering::Acquire) {
+                true => Some("draining".to_owned()),
+                false => asked.unready(readiness.max_feed_age),
+            };
+            let other = move |request: &Request<'_>| explain(&explained, request);
+            Admin::new(Arc::clone(&served), unready, other)
         }
     };
     let limits = Limits {
@@ -38,16 +60,17 @@ pub(crate) fn start(
         ..Limits::default()
     };
     server::start(service, "admin", listeners, &limits, events).map_err(|error| {
-        CommandFailure::new(format!(
-            "cannot answer on {address} (admin.listen): {error}"
-        ))
+        CommandFailure::new(format!("cannot answer the owner (admin.listen): {error}"))
     })
 }
 
 /// Explains an address, if one is asked for.
 fn explain(sites: &Sites, request: &Request<'_>) -> Response {
     if request.path != EXPLAIN {
-        return Response::text(404, "There are /explain?target=/path and /counters here.\n");
+        return Response::text(
+            404,
+            "There are /explain?target=/path, /counters, /live and /ready here.\n",
+        );
     }
     let given = |name: &str| {
         let query = request.query.unwrap_or_default().as_bytes();

@@ -13,6 +13,11 @@ pub(crate) enum Event {
     Stop,
     /// SIGHUP.
     Reload,
+    /// SIGUSR2.
+    Upgrade,
+    /// The process that was to take the place of this one: its number once it serves, or why it does
+    /// not.
+    Successor(Result<u32, String>),
     /// A worker ended; with a reason if it was not asked to end.
     WorkerEnded(Option<String>),
 }
@@ -26,7 +31,7 @@ pub(crate) struct Events {
 }
 
 impl Events {
-    /// Handles SIGTERM, SIGINT and SIGHUP for the rest of the process. A second SIGTERM or SIGINT
+    /// Handles SIGTERM, SIGINT, SIGHUP and SIGUSR2 for the rest of the process. A second SIGTERM or SIGINT
     /// ends the process at once.
     pub(crate) fn listen() -> CommandResult<Self> {
         let (sender, receiver) = mpsc::channel();
@@ -35,6 +40,7 @@ impl Events {
             let event = match signal {
                 Signal::Reload => Event::Reload,
                 Signal::Stop => Event::Stop,
+                Signal::Upgrade => Event::Upgrade,
             };
             // The receiver is gone once the command is ending; the second signal must still be
             // seen.

@@ -1,6 +1,6 @@
 //! https: where the certificates come from, and what is answered on the port of http.
 
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
+use std::net::{Ipv4Addr, Ipv6Addr, TcpListener};
 use std::path::Path;
 use std::str::FromStr as _;
 use std::sync::Arc;
@@ -12,7 +12,9 @@ use millpond_certificates::{
     PemFiles, PreparedRenewal, TicketSecret, TlsOptions, TrustedAuthority, server_config,
     shell_word,
 };
-use millpond_http::{Limits, Listener, Reply, Request, Response, ServerConfig, Service};
+use millpond_http::{
+    Limits, ListenAddress, Listener, Reply, Request, Response, ServerConfig, Service,
+};
 use millpond_process::Workers;
 use millpond_site::Config;
 
@@ -21,7 +23,7 @@ use crate::events::Event;
 use crate::failure::{CommandFailure, CommandResult};
 use crate::output::{log, note};
 use crate::reminder::DailyReminder;
-use crate::server::{self, bind};
+use crate::server;
 
 /// Path at which the challenges of an authority are asked for (RFC 8555 section 8.3).
 const CHALLENGES: &str = "/.well-known/acme-challenge/";
@@ -146,7 +148,10 @@ impl Https {
 
     /// The URL of the site on `address`: on this machine with the name that the certificate of the
     /// local authority has.
-    pub(crate) fn url(&self, address: SocketAddr) -> String {
+    pub(crate) fn url(&self, address: &ListenAddress) -> String {
+        let Some(address) = address.ip() else {
+            return format!("https ({address})");
+        };
         let (ip, port) = (address.ip(), address.port());
         let is_here = ip == Ipv4Addr::LOCALHOST || ip == Ipv6Addr::LOCALHOST || ip.is_unspecified();
         if self.authority.is_some() && is_here {
@@ -177,19 +182,19 @@ impl Https {
         }
     }
 
-    /// Redirects on `address` to https on the port of `secure`, and answers the challenges of
-    /// authorities. Proxies and clients are limited as `of_site` says.
+    /// Redirects on `listeners` to https on `port`, and answers the challenges of authorities.
+    /// Proxies and clients are limited as `of_site` says.
     pub(crate) fn redirect(
         &self,
         listeners: Vec<TcpListener>,
-        secure: SocketAddr,
+        port: u16,
         of_site: &Limits,
         events: &Sender<Event>,
     ) -> CommandResult<Workers> {
         let certificates = Arc::clone(&self.certificates);
         let service = move || Redirect {
             certificates: Arc::clone(&certificates),
-            port: secure.port(),
+            port,
         };
         let limits = Limits {
             body: 0,
@@ -203,27 +208,6 @@ impl Https {
             CommandFailure::new(format!("cannot start the redirects to https: {error}"))
         })
     }
-}
-
-/// Listeners on the first of the addresses that the machine has; `option` changes them.
-pub(crate) fn bind_first(
-    addresses: &[SocketAddr],
-    workers: usize,
-    option: &str,
-) -> CommandResult<Vec<TcpListener>> {
-    let mut last = Err(CommandFailure::new("there is no address to listen on"));
-    for &address in addresses {
-        last = bind(address, workers, option);
-        let is_missing = matches!(address.ip(), IpAddr::V6(_)) && !has_ipv6();
-        if last.is_ok() || !is_missing {
-            break;
-        }
-    }
-    last
-}
-
-fn has_ipv6() -> bool {
-    TcpListener::bind("[::]:0").is_ok()
 }
 
 pub(crate) fn failure(error: millpond_certificates::Error) -> CommandFailure {
@@ -382,17 +366,5 @@ mod tests {
                 "{method} {target} {host}"
             );
         }
-    }
-
-    #[test]
-    fn the_first_address_that_can_be_bound_is_taken() {
-        let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
-        assert_eq!(
-            bind_first(&[any, any], 2, "--listen")
-                .map(|found| found.len())
-                .ok(),
-            Some(2)
-        );
-        assert!(bind_first(&[], 1, "--listen").is_err());
     }
 }

@@ -13,7 +13,9 @@ mod https;
 pub mod new_site;
 mod output;
 mod reminder;
+mod rights;
 mod server;
+mod sockets;
 mod tls_check;
 
 use std::process::ExitCode;

@@ -1,13 +1,13 @@
 //! What `millpond check` says of https: the faults that `serve` would find, and how browsers are
 //! made to trust the local authority.
 
-use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 
 use millpond_certificates::{
     AcmeRenewal, Certificates, Error, FileStorage, PemFiles, TrustedAuthority, server_config,
 };
+use millpond_http::ListenAddress;
 use millpond_site::Config;
 
 use crate::acme;
@@ -91,5 +91,6 @@ fn https_port(config: &Config) -> u16 {
         config.tls.domains = vec![LOCAL.to_owned()];
     }
     let [secure, _] = config.https_addresses();
-    secure.first().map_or(443, SocketAddr::port)
+    let address = secure.first().and_then(ListenAddress::ip);
+    address.map_or(443, |address| address.port())
 }

@@ -15,20 +15,35 @@ use crate::Figures as _;
 /// The counters of the HTTP server, as a JSON object.
 const COUNTERS: &str = "/counters";
 
-/// Answers the owner: the counters, and what `other` answers by its path.
-pub struct Admin<F> {
+/// 200: the process answers.
+const LIVE: &str = "/live";
+/// 200, or 503 with the reason why no visitors should be sent here.
+const READY: &str = "/ready";
+
+/// Answers the owner: the counters, the state, and what `other` answers by its path.
+pub struct Admin<R, F> {
     served: Arc<WorkerGroup>,
+    unready: R,
     other: F,
 }
 
-impl<F: Fn(&Request<'_>) -> Response> Admin<F> {
-    /// Answers with the counters of `served`; `other` answers the other addresses.
-    pub const fn new(served: Arc<WorkerGroup>, other: F) -> Self {
-        Self { served, other }
+impl<R, F> Admin<R, F> {
+    /// Answers with the counters of `served`. `unready` gives a reason why no visitors should be
+    /// sent here, if there is one; `other` answers the other addresses.
+    pub const fn new(served: Arc<WorkerGroup>, unready: R, other: F) -> Self {
+        Self {
+            served,
+            unready,
+            other,
+        }
     }
 }
 
-impl<F: Fn(&Request<'_>) -> Response + 'static> Service for Admin<F> {
+impl<R, F> Service for Admin<R, F>
+where
+    R: Fn() -> Option<String> + 'static,
+    F: Fn(&Request<'_>) -> Response + 'static,
+{
     fn call(&self, request: &Request<'_>) -> Reply {
         if !request.host().is_some_and(is_own) {
             return Response::text(421, "Ask by address or as localhost.\n").into();
@@ -36,13 +51,32 @@ impl<F: Fn(&Request<'_>) -> Response + 'static> Service for Admin<F> {
         if request.method != "GET" {
             return Response::text(405, "Only GET.\n").into();
         }
-        if request.path != COUNTERS {
-            return (self.other)(request).into();
+        match request.path {
+            COUNTERS => {
+                let mut figures = Map::new();
+                self.served.stats().add_to(&mut figures);
+                json(&figures.into()).into()
+            }
+            LIVE => state(200, "live"),
+            READY => {
+                let draining = || self.served.is_shutdown().then(|| "draining".to_owned());
+                match draining().or_else(&self.unready) {
+                    Some(reason) => state(503, &reason),
+                    None => state(200, "ready"),
+                }
+            }
+            _ => (self.other)(request).into(),
         }
-        let mut figures = Map::new();
-        self.served.stats().add_to(&mut figures);
-        json(&figures.into()).into()
     }
+}
+
+/// A state, which no cache keeps.
+fn state(status: u16, state: &str) -> Reply {
+    Response::builder(status)
+        .field("Content-Type", "text/plain; charset=utf-8")
+        .field("Cache-Control", "no-store")
+        .body(format!("{state}\n"))
+        .into()
 }
 
 /// Returns a response with a JSON document, which no cache keeps.

@@ -1,4 +1,5 @@
-//! A serving process: its sockets, workers, signals and end, and the owner's listener.
+//! A serving process: its sockets, workers, signals, rights, successor and end, and the owner's
+//! listener.
 //!
 //! This crate runs any [`Service`](millpond_http::Service). It must not know what one answers: a
 //! site and a program use it alike. It writes nothing to the standard streams; what happens is
@@ -7,10 +8,18 @@
 mod admin;
 pub mod descriptors;
 mod figures;
+mod inherited;
+mod notify;
+pub mod privileges;
+pub mod sandbox;
 mod signals;
+mod successor;
 mod workers;
 
 pub use admin::{Admin, json};
 pub use figures::Figures;
+pub use inherited::Inherited;
+pub use notify::Notifier;
 pub use signals::{Signal, SignalListener};
+pub use successor::Successor;
 pub use workers::{WorkerEnd, Workers, worker_count};

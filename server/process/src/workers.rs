@@ -1,14 +1,13 @@
 //! Worker threads with their listeners, and their end.
 
 use std::io;
-use std::net::SocketAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use millpond_http::{Limits, Listener, Service, WorkerGroup, run_worker};
+use millpond_http::{Limits, ListenAddress, Listener, Service, WorkerGroup, run_worker};
 use rustix::thread::sched_getaffinity;
 
 /// Returns how many workers `asked` means: 0 is one for each core in the affinity mask.
@@ -26,7 +25,7 @@ pub type WorkerEnd = Result<(), String>;
 /// Workers that serve.
 #[derive(Debug)]
 pub struct Workers {
-    address: SocketAddr,
+    address: ListenAddress,
     group: Arc<WorkerGroup>,
     threads: Vec<JoinHandle<()>>,
     ended: Receiver<WorkerEnd>,
@@ -52,7 +51,7 @@ impl Workers {
     ) -> io::Result<Self> {
         let address = listeners.first().map_or_else(
             || Err(io::Error::other("no listener")),
-            |listener| listener.socket.local_addr(),
+            |listener| ListenAddress::of(&listener.socket),
         )?;
         let group = WorkerGroup::new();
         let (end, ended) = mpsc::channel();
@@ -94,8 +93,8 @@ impl Workers {
 
     /// Returns where they answer.
     #[must_use]
-    pub const fn address(&self) -> SocketAddr {
-        self.address
+    pub const fn address(&self) -> &ListenAddress {
+        &self.address
     }
 
     /// Returns what they share: counters, and the shutdown.

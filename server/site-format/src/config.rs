@@ -36,7 +36,7 @@ use std::{
 };
 
 use millpond_db::FeedKind;
-use millpond_http::Limits;
+use millpond_http::{Limits, ListenAddress};
 
 use crate::{Problem, locale::Formats, problem::SETTINGS, rules::RuleSet};
 pub use data::DataFolder;
@@ -47,21 +47,27 @@ pub use session::{SHORTEST_KEY, Secret, SessionSettings};
 pub use statics::StaticOptions;
 pub use tls::TlsSettings;
 pub use uploads::{UPLOAD_FOLDER, UploadLimits};
-pub use value::listen_address;
 pub use value::{in_units, parse_size, show_time};
+pub use value::{ip_address, listen_address};
 pub use warm::WarmList;
 
 /// The settings of a site.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {
     /// The address on which the server listens (`server.listen`).
-    pub listen: SocketAddr,
+    pub listen: ListenAddress,
     /// https (`[tls]`).
     pub tls: TlsSettings,
     /// Worker threads; 0 is one for each core that the process may use (`server.workers`).
     pub workers: usize,
     /// True if a server on a terminal and on loopback is for development (`server.dev`).
     pub dev: bool,
+    /// How long a server that is to end still accepts connections (`server.drain_delay`).
+    pub drain_delay: Duration,
+    /// The user that a server becomes which root has started (`server.user`).
+    pub user: Option<String>,
+    /// True if the process gives up what it does not need (`server.sandbox`).
+    pub sandbox: bool,
     /// The database (`database.url`).
     pub database: DatabaseUrl,
     /// The number of connections for reads (`database.pool`).
@@ -95,6 +101,8 @@ pub struct Config {
     pub statics: StaticOptions,
     /// The address of the admin interface (`admin.listen`); `None` disables it.
     pub admin: Option<SocketAddr>,
+    /// The age of the feed from which the server is not ready; zero is none (`admin.max_feed_age`).
+    pub max_feed_age: Duration,
     /// How long a request may wait for its turn (`limits.deadline`).
     pub deadline: Duration,
     /// The limits of a connection (`[limits]`).
@@ -137,10 +145,13 @@ impl Config {
     /// The settings of a site in `dir` (an absolute path) whose file is empty.
     fn defaults(dir: &Path) -> Self {
         let mut config = Self {
-            listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
+            listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)).into(),
             tls: TlsSettings::default(),
             workers: 0,
             dev: false,
+            drain_delay: Duration::ZERO,
+            user: None,
+            sandbox: false,
             database: DatabaseUrl::Sqlite(PathBuf::new()),
             replicas: Vec::new(),
             pool: 0,
@@ -156,6 +167,7 @@ impl Config {
             warm_list: WarmList::default(),
             access_log: None,
             admin: None,
+            max_feed_age: Duration::ZERO,
             statics: StaticOptions::default(),
             deadline: Duration::ZERO,
             limits: Limits::default(),

@@ -39,5 +39,7 @@ pub mod today;
 pub mod value_rules;
 pub mod write_method;
 
-pub use config::{Config, DatabaseUrl, PostgresUrl, StaticOptions, TlsSettings, listen_address};
+pub use config::{
+    Config, DatabaseUrl, PostgresUrl, StaticOptions, TlsSettings, ip_address, listen_address,
+};
 pub use problem::Problem;

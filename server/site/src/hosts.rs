@@ -7,6 +7,7 @@ use std::{
     time::Duration,
 };
 
+use base_clock::Boottime;
 use millpond_http::{BodyHandling, Reply, Request, Response, Service};
 
 use crate::{
@@ -109,6 +110,37 @@ impl Sites {
     #[must_use]
     pub fn is_open(&self) -> bool {
         self.sites.get().is_some()
+    }
+
+    /// Returns a reason why no visitors should be sent here: sites that are not open, or a feed whose
+    /// newest heartbeat is older than `max_feed_age`, unless that is zero.
+    #[must_use]
+    pub fn unready(&self, max_feed_age: Duration) -> Option<String> {
+        if !self.is_open() {
+            return Some("the site cannot be opened yet".to_owned());
+        }
+        let ages = self.all().iter().map(|named| named.site.feed_age());
+        let mut old = ages.filter(|age| age.is_none_or(|age| age > max_feed_age));
+        match old.next().filter(|_| !max_feed_age.is_zero())? {
+            Some(age) => Some(format!("the feed was heard {} ms ago", age.as_millis())),
+            None => Some("the feed was not heard yet".to_owned()),
+        }
+    }
+
+    /// Waits until all sites have made the pages that were hot before the start, for at most
+    /// `timeout`.
+    pub fn wait_until_warm(&self, timeout: Duration) {
+        let until = Boottime::now().plus(timeout);
+        for named in self.all() {
+            named.site.wait_until_warm(until.since(Boottime::now()));
+        }
+    }
+
+    /// Writes the lists of hot pages, for a process that makes them at its start.
+    pub fn write_warm_lists(&self) {
+        self.all()
+            .iter()
+            .for_each(|named| named.site.write_warm_list());
     }
 
     /// Returns the path, with its secret, that makes a browser the developer's. It is there with

@@ -46,7 +46,8 @@ pub use dev::{DEV_ENTRY, DevService};
 pub use explain::ExplainedVisitor;
 pub use hosts::{Sites, SitesService};
 pub use millpond_site_format::{
-    Config, DatabaseUrl, PostgresUrl, Problem, StaticOptions, TlsSettings, listen_address,
+    Config, DatabaseUrl, PostgresUrl, Problem, StaticOptions, TlsSettings, ip_address,
+    listen_address,
 };
 pub use service::SiteService;
 pub use site::{RouteStats, Site, SiteStats};

@@ -332,6 +332,26 @@ impl Site {
         self.core.store.healthy(Boottime::now())
     }
 
+    /// Waits until the pages that were hot before the start are made, for at most `timeout`.
+    pub fn wait_until_warm(&self, timeout: Duration) {
+        if let Some(ahead) = self.ahead.lock().as_ref() {
+            ahead.wait_until_warm(timeout);
+        }
+    }
+
+    /// Writes the list of hot pages, for a process that makes them at its start.
+    pub fn write_warm_list(&self) {
+        if let Some(ahead) = self.ahead.lock().as_ref() {
+            ahead.write_list();
+        }
+    }
+
+    /// Returns the age of the newest heartbeat of the feed; `None` before the first.
+    #[must_use]
+    pub fn feed_age(&self) -> Option<Duration> {
+        self.core.store.feed(Boottime::now()).age
+    }
+
     /// Returns the counts of the requests.
     #[must_use]
     pub fn stats(&self) -> SiteStats {

@@ -34,6 +34,7 @@ pub struct Http2Connection {
     next: u32,
     /// Acknowledgements.
     owed: Vec<u8>,
+    is_ending: bool,
 }
 
 impl Http2Connection {
@@ -49,7 +50,14 @@ impl Http2Connection {
             frames,
             next: 1,
             owed: frame(WINDOW, 0, 0, &increment.to_be_bytes()),
+            is_ending: false,
         })
+    }
+
+    /// True if the server wants no further request here (RFC 9113 section 6.8).
+    #[must_use]
+    pub fn is_ending(&self) -> bool {
+        self.is_ending
     }
 
     /// Sends a request without a body for each header block, in one write, and waits for all
@@ -94,6 +102,10 @@ impl Http2Connection {
                     self.owed
                         .extend(frame(received.kind, END_STREAM, 0, payload));
                 }
+                return Ok(false);
+            }
+            GO_AWAY if received.error() == Some(0) => {
+                self.is_ending = true;
                 return Ok(false);
             }
             RESET | GO_AWAY => {

@@ -2,13 +2,13 @@
 
 use std::collections::VecDeque;
 use std::io;
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::os::fd::OwnedFd;
 
 use base_clock::Boottime;
 use bytes::Bytes;
 use rustix::io::{Errno, fcntl_dupfd_cloexec};
-use rustix::net::{RecvFlags, SendFlags, SocketFlags, acceptfrom_with, recv, send};
+use rustix::net::{RecvFlags, SendFlags, SocketAddrAny, SocketFlags, acceptfrom_with, recv, send};
 
 use super::{LISTENER, Worker};
 use crate::client::is_in;
@@ -66,10 +66,7 @@ impl<S: Service> Worker<S> {
         };
         match acceptfrom_with(listener, SocketFlags::NONBLOCK | SocketFlags::CLOEXEC) {
             Ok((socket, peer)) => {
-                let peer = peer.and_then(|peer| SocketAddr::try_from(peer).ok());
-                if let Some(peer) = peer {
-                    self.admit(socket, peer);
-                }
+                self.admit(socket, address_of(peer));
                 Ok(true)
             }
             Err(Errno::AGAIN) => Ok(false),
@@ -116,9 +113,8 @@ impl<S: Service> Worker<S> {
         // Bytes that are unread when the connection is closed reset it.
         let _ = recv(&socket, &mut [0; READ_BUFFER], RecvFlags::empty());
         let _ = send(&socket, TOO_MANY_CONNECTIONS, SendFlags::NOSIGNAL);
-        if let Some(peer) = peer.and_then(|peer| SocketAddr::try_from(peer).ok()) {
-            self.host().notify(|service| service.refused(peer, 503));
-        }
+        let peer = address_of(peer);
+        self.host().notify(|service| service.refused(peer, 503));
     }
 
     /// EMFILE and similar errors last until a descriptor is closed; trying at once would only spin.
@@ -214,6 +210,12 @@ impl<S: Service> Worker<S> {
             });
         }
     }
+}
+
+/// The address of a client. One that comes by a unix socket has none, and is of this machine.
+fn address_of(peer: Option<SocketAddrAny>) -> SocketAddr {
+    peer.and_then(|peer| SocketAddr::try_from(peer).ok())
+        .unwrap_or(SocketAddr::new(Ipv4Addr::LOCALHOST.into(), 0))
 }
 
 fn is_about_descriptors(error: &io::Error) -> bool {

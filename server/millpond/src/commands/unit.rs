@@ -164,7 +164,7 @@ impl Unit<'_> {
         };
         let descriptors = (config.limits.connections + DESCRIPTORS).next_power_of_two();
         let descriptors = descriptors.max(LEAST_DESCRIPTORS);
-        let stop = (config.limits.drain_timeout + CLOSING).as_secs();
+        let stop = (config.drain_delay + config.limits.drain_timeout + CLOSING).as_secs();
         let (rights, users) = match addresses.iter().any(|address| needs_privilege(address)) {
             true => ("CAP_NET_BIND_SERVICE", "no"),
             false => ("", "yes"),

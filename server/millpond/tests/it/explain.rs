@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::support::{Connection, Server, fail, run, serve, serve_with, text, write};
+use crate::support::{Connection, admin, fail, run, serve, serve_with, text, write};
 
 fn site() -> tempfile::TempDir {
     let dir = lab_testkit::fast_dir();
@@ -35,13 +35,6 @@ fn site() -> tempfile::TempDir {
         write(dir.path(), name, contents);
     }
     dir
-}
-
-/// Returns the address at which the server answers its owner.
-fn admin(server: &Server) -> String {
-    let notes = server.wait_for("is answered on");
-    let line = notes.lines().find(|line| line.contains("is answered on"));
-    line.unwrap().rsplit(' ').next().unwrap().to_owned()
 }
 
 /// A second server of a folder, to try a copy of its database, needs another address for this too.

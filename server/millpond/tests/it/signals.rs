@@ -4,7 +4,9 @@ use std::fs;
 
 use rustix::process::Signal;
 
-use crate::support::{Connection, Server, new_site, new_site_in, serve, site_with, write};
+use crate::support::{
+    Connection, Response, Server, admin, new_site, new_site_in, serve, site_with, write,
+};
 
 /// A form without its last bytes: a request in flight.
 fn half_a_form(server: &Server) -> (Connection, &'static str) {
@@ -59,6 +61,59 @@ fn a_second_signal_ends_it_at_once() {
     server.wait_until_closed();
     server.signal(Signal::TERM);
     assert_eq!(server.wait().0.code(), Some(1));
+}
+
+/// Returns what the owner is answered at `path`.
+fn ask(admin: &str, path: &str) -> Response {
+    Connection::open(admin.parse().unwrap()).get(path)
+}
+
+#[test]
+fn a_server_that_is_ending_is_not_ready_and_still_serves_for_a_while() {
+    let site = site_with("[server]\ndrain_delay = \"10min\"\n[admin]\nlisten = \"127.0.0.1:0\"\n");
+    let server = serve(site.path());
+    let admin = admin(&server);
+    assert_eq!(ask(&admin, "/ready").text(), "ready\n");
+    assert_eq!(ask(&admin, "/live").status, 200);
+    server.signal(Signal::TERM);
+    while ask(&admin, "/ready").status == 200 {}
+    let state = ask(&admin, "/ready");
+    assert_eq!((state.status, &*state.text()), (503, "draining\n"));
+    assert_eq!(ask(&admin, "/live").status, 200);
+    let page = server.get("/");
+    assert_eq!((page.status, page.field("connection")), (200, None));
+    server.signal(Signal::TERM);
+    assert_eq!(server.wait().0.code(), Some(1));
+}
+
+#[test]
+fn the_owner_is_answered_until_the_last_request_is() {
+    let site = site_with("[server]\ndrain_delay = \"50ms\"\n[admin]\nlisten = \"127.0.0.1:0\"\n");
+    let server = serve(site.path());
+    let admin = admin(&server);
+    let (mut connection, rest) = half_a_form(&server);
+    server.signal(Signal::TERM);
+    server.wait_until_closed();
+    let state = ask(&admin, "/ready");
+    assert_eq!((state.status, &*state.text()), (503, "draining\n"));
+    connection.send(rest);
+    assert_eq!(connection.receive().status, 303);
+    assert!(server.wait().0.success());
+}
+
+#[test]
+fn a_server_whose_feed_is_too_old_is_not_ready_if_that_is_asked_for() {
+    let site = site_with("[admin]\nlisten = \"127.0.0.1:0\"\nmax_feed_age = \"1ms\"\n");
+    let server = serve(site.path());
+    let admin = admin(&server);
+    // Signs of life come further apart.
+    let state = loop {
+        let state = ask(&admin, "/ready");
+        if state.status == 503 {
+            break state;
+        }
+    };
+    assert!(state.text().starts_with("the feed was heard "), "{state:?}");
 }
 
 #[test]

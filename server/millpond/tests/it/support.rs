@@ -81,3 +81,9 @@ pub(crate) fn serve_with(site: &Path, args: &[&str]) -> Server {
     command.arg(site).args(args);
     Server::spawn(command)
 }
+
+/// Returns the address at which the server answers its owner.
+pub(crate) fn admin(server: &Server) -> String {
+    let line = server.wait_for_line("is answered on", 1);
+    line.rsplit(' ').next().unwrap().to_owned()
+}

@@ -3,7 +3,7 @@
 use std::{net::SocketAddr, path::PathBuf, time::Duration};
 
 use millpond_db::FeedKind;
-use millpond_http::Network;
+use millpond_http::{ListenAddress, Network};
 
 use super::{
     Config, DatabaseUrl, WarmList,
@@ -59,8 +59,8 @@ pub(super) enum SettingKind {
     Size(fn(&mut Config) -> &mut usize, usize, usize),
     /// A duration, such as `"1s"`.
     Time(fn(&mut Config) -> &mut Duration, Duration, Duration),
-    /// An IP address with a port.
-    Address(fn(&mut Config) -> &mut SocketAddr),
+    /// An IP address with a port, or the path of a unix socket.
+    Address(fn(&mut Config) -> &mut ListenAddress),
     /// An IP address with a port, or absent.
     SomeAddress(fn(&mut Config) -> &mut Option<SocketAddr>),
     /// The URL of a database.
@@ -143,7 +143,7 @@ const MILLISECOND: Duration = Duration::from_millis(1);
 const DAY: Duration = Duration::from_secs(86_400);
 
 /// The settings, in the order of the manual.
-pub(super) const KEYS: [Key; 65] = [
+pub(super) const KEYS: [Key; 69] = [
     key(
         "server.listen",
         Address(|config| &mut config.listen),
@@ -160,6 +160,18 @@ pub(super) const KEYS: [Key; 65] = [
         "true",
     ),
     key("server.dev", Flag(|config| &mut config.dev), "true").example("false"),
+    key(
+        "server.drain_delay",
+        Time(
+            |config| &mut config.drain_delay,
+            Duration::ZERO,
+            Duration::from_secs(600),
+        ),
+        "\"0s\"",
+    )
+    .example("\"10s\""),
+    absent("server.user", Text(|config| &mut config.user), "\"blog\""),
+    key("server.sandbox", Flag(|config| &mut config.sandbox), "true"),
     absent(
         "tls.listen",
         SomeAddress(|config| &mut config.tls.listen),
@@ -397,6 +409,12 @@ pub(super) const KEYS: [Key; 65] = [
         SomeAddress(|config| &mut config.admin),
         "\"127.0.0.1:9180\"",
     ),
+    key(
+        "admin.max_feed_age",
+        Time(|config| &mut config.max_feed_age, Duration::ZERO, DAY),
+        "\"0s\"",
+    )
+    .example("\"30s\""),
     absent(
         "log.access",
         Log(|config| &mut config.access_log),

@@ -96,9 +96,8 @@ fn values(kind: &SettingKind) -> String {
             show_time(*least),
             show_time(*most)
         ),
-        SettingKind::Address(_) | SettingKind::SomeAddress(_) => {
-            "an IP address and a port".to_owned()
-        }
+        SettingKind::Address(_) => "an IP address and a port, or `unix:` and a path".to_owned(),
+        SettingKind::SomeAddress(_) => "an IP address and a port".to_owned(),
         SettingKind::Database(_) => "a URL".to_owned(),
         SettingKind::Feed(_) => "`\"logical\"` or `\"triggers\"`".to_owned(),
         SettingKind::Replicas(_) => "a list of hosts".to_owned(),

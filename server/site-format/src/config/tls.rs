@@ -6,6 +6,7 @@ use std::{
     time::Duration,
 };
 
+use millpond_http::ListenAddress;
 use toml::de::DeValue;
 
 use super::{Config, value::texts};
@@ -93,22 +94,22 @@ impl Config {
     /// The addresses for https, and those for http that redirects to it. Of each list the first
     /// that the machine has is to be used: where there is no IPv6, it is that of IPv4.
     #[must_use]
-    pub fn https_addresses(&self) -> [Vec<SocketAddr>; 2] {
+    pub fn https_addresses(&self) -> [Vec<ListenAddress>; 2] {
         let everywhere = |port| {
             let v6 = IpAddr::from(Ipv6Addr::UNSPECIFIED);
             [v6, Ipv4Addr::UNSPECIFIED.into()]
-                .map(|address| SocketAddr::from((address, port)))
+                .map(|address| SocketAddr::from((address, port)).into())
                 .to_vec()
         };
         let secure = match self.tls.listen {
-            Some(address) => vec![address],
+            Some(address) => vec![address.into()],
             None if self.tls.is_local() => {
-                vec![SocketAddr::from((Ipv4Addr::LOCALHOST, LOCAL_HTTPS))]
+                vec![SocketAddr::from((Ipv4Addr::LOCALHOST, LOCAL_HTTPS)).into()]
             }
             None => everywhere(HTTPS),
         };
         let plain = if self.is_listen_given() || self.tls.listen.is_some() || self.tls.is_local() {
-            vec![self.listen]
+            vec![self.listen.clone()]
         } else {
             everywhere(HTTP)
         };
@@ -278,7 +279,7 @@ mod tests {
     fn the_addresses_follow_from_the_names() {
         let shown = |text: &str| {
             let [secure, plain] = config(text).https_addresses();
-            let all = secure.iter().chain(&plain).map(SocketAddr::to_string);
+            let all = secure.iter().chain(&plain).map(ListenAddress::to_string);
             all.collect::<Vec<_>>().join(" ")
         };
         assert_eq!(

@@ -7,7 +7,7 @@ use std::{
 };
 
 use millpond_db::{FeedKind, PostgresOptions};
-use millpond_http::Network;
+use millpond_http::{ListenAddress, Network};
 use toml::{Spanned, de::DeValue};
 
 use super::{
@@ -46,8 +46,13 @@ pub(super) fn set(
         SettingKind::Time(field, least, most) => {
             *field(config) = within(time(value)?, &least, &most, &|time| show_time(*time))?;
         }
-        SettingKind::Address(field) => *field(config) = listen_address(text(value)?)?,
-        SettingKind::SomeAddress(field) => *field(config) = Some(listen_address(text(value)?)?),
+        SettingKind::Address(field) => {
+            *field(config) = match listen_address(text(value)?)? {
+                ListenAddress::Unix(path) => ListenAddress::Unix(dir.join(path)),
+                address => address,
+            }
+        }
+        SettingKind::SomeAddress(field) => *field(config) = Some(ip_address(text(value)?)?),
         SettingKind::Database(field) => *field(config) = DatabaseUrl::parse(text(value)?, dir)?,
         SettingKind::Feed(field) => *field(config) = feed(text(value)?)?,
         SettingKind::Replicas(field) => *field(config) = replicas(value)?,
@@ -247,11 +252,30 @@ pub fn show_time(time: Duration) -> String {
     }
 }
 
-/// The address to answer on that `text` writes, such as `127.0.0.1:8080`.
+/// The longest path of a unix socket (unix(7)), without the zero at its end.
+const MAX_SOCKET_PATH: usize = 107;
+
+/// The address to answer on that `text` writes, such as `127.0.0.1:8080` or `unix:/run/blog.sock`.
+///
+/// # Errors
+/// As [`ip_address`]; a path that no socket can have.
+pub fn listen_address(text: &str) -> Result<ListenAddress, String> {
+    match text.strip_prefix("unix:") {
+        None => ip_address(text).map(ListenAddress::Ip),
+        Some(path) if path.is_empty() || path.len() > MAX_SOCKET_PATH || path.contains('\0') => {
+            Err(format!(
+                "`{text}` has no path of a unix socket, which has 1 to {MAX_SOCKET_PATH} bytes"
+            ))
+        }
+        Some(path) => Ok(ListenAddress::Unix(path.into())),
+    }
+}
+
+/// The IP address with a port that `text` writes.
 ///
 /// # Errors
 /// It is no IP address with a port. The sentence says what is missing, and what may be meant.
-pub fn listen_address(text: &str) -> Result<SocketAddr, String> {
+pub fn ip_address(text: &str) -> Result<SocketAddr, String> {
     text.parse().map_err(|_| {
         if text.parse::<u16>().is_ok() {
             return format!(

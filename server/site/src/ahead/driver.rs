@@ -7,6 +7,7 @@ use std::{
     sync::{
         Arc,
         atomic::{AtomicBool, Ordering},
+        mpsc::Sender,
     },
     task::{Context, Poll, Wake, Waker},
     thread::{self, Thread},
@@ -49,6 +50,8 @@ pub(super) struct Driver {
     /// made.
     inherited: Vec<String>,
     warm: VecDeque<String>,
+    /// Dropped when that is made.
+    warming: Option<Sender<()>>,
     /// The reading of the folder that is in use, and the earlier ones, the latest first. Their keys
     /// are hot when the folder has changed.
     current: Edition,
@@ -59,7 +62,12 @@ pub(super) struct Driver {
 }
 
 impl Driver {
-    pub(super) fn new(core: Arc<Core>, state: Arc<AheadState>, settings: RefreshSettings) -> Self {
+    pub(super) fn new(
+        core: Arc<Core>,
+        state: Arc<AheadState>,
+        settings: RefreshSettings,
+        warming: Sender<()>,
+    ) -> Self {
         let now = Boottime::now();
         Self {
             current: Edition::of(&core.current.load()),
@@ -70,6 +78,7 @@ impl Driver {
             list: settings.list.map(List::new),
             inherited: Vec::new(),
             warm: VecDeque::new(),
+            warming: Some(warming),
             previous: VecDeque::new(),
             started: now,
             folded: now,
@@ -143,7 +152,11 @@ impl Driver {
             self.inherited = Vec::new();
             self.warm = VecDeque::new();
         }
-        if now >= self.listed.plus(LIST_EVERY) {
+        if self.warm.is_empty() {
+            self.warming = None;
+        }
+        let wanted = self.state.list_wanted.lock().take();
+        if wanted.is_some() || now >= self.listed.plus(LIST_EVERY) {
             self.write_list();
             self.listed = now;
         }

@@ -29,8 +29,11 @@ mod values;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{self, Receiver, Sender};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
+
+use parking_lot::Mutex;
 
 use crate::core::Core;
 use driver::Driver;
@@ -53,12 +56,16 @@ struct AheadState {
     stopped: AtomicBool,
     /// Time of the thread's work in all.
     worked_nanos: AtomicU64,
+    /// Wants the list written, and is dropped when it is.
+    list_wanted: Mutex<Option<Sender<()>>>,
 }
 
 /// The thread that makes pages ahead, until this is dropped.
 pub(crate) struct Ahead {
     state: Arc<AheadState>,
     thread: Option<JoinHandle<()>>,
+    /// Ends once the pages of the list are made.
+    warmed: Receiver<()>,
 }
 
 impl Ahead {
@@ -66,7 +73,8 @@ impl Ahead {
     /// owner is notified.
     pub(crate) fn start(core: &Arc<Core>, settings: RefreshSettings) -> Self {
         let state = Arc::new(AheadState::default());
-        let driver = Driver::new(core.clone(), state.clone(), settings);
+        let (warming, warmed) = mpsc::channel();
+        let driver = Driver::new(core.clone(), state.clone(), settings, warming);
         let thread = Builder::new()
             .name("ahead".to_owned())
             .spawn(move || driver.run())
@@ -78,6 +86,22 @@ impl Ahead {
         Self {
             state,
             thread: thread.ok(),
+            warmed,
+        }
+    }
+
+    /// Waits until the pages that were hot before the start are made, for at most `timeout`.
+    pub(crate) fn wait_until_warm(&self, timeout: Duration) {
+        let _ = self.warmed.recv_timeout(timeout);
+    }
+
+    /// Writes the list of hot pages. Waits for it at most a second, as a page may be made first.
+    pub(crate) fn write_list(&self) {
+        let (wanted, written) = mpsc::channel();
+        *self.state.list_wanted.lock() = Some(wanted);
+        if let Some(thread) = &self.thread {
+            thread.thread().unpark();
+            let _ = written.recv_timeout(Duration::from_secs(1));
         }
     }
 
