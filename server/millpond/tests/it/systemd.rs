@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 use lab_testkit::Client;
 use rustix::process::Signal;
 
-use crate::support::{Connection, PATIENCE, Server, millpond, new_site, serve_with, site_with};
+use crate::support::{Connection, PATIENCE, Server, millpond, new_site, site_with};
 
 /// Starts a server of two workers with a socket that is kept elsewhere.
 pub(crate) fn activate(site: &Path, socket: OwnedFd, names: &str, more: &[&str]) -> Server {
@@ -126,7 +126,9 @@ fn every_address_means_both_families() {
         return;
     }
     let site = new_site();
-    let server = serve_with(site.path(), &["--listen", "[::]:0"]);
+    let mut command = millpond(&["serve", "--listen", "[::]:0"]);
+    command.arg(site.path());
+    let server = Server::spawn(command);
     for host in ["127.0.0.1", "[::1]"] {
         let address = format!("{host}:{}", server.address().port())
             .parse()

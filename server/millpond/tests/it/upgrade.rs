@@ -79,7 +79,7 @@ impl Drop for Upgraded {
 
 fn rows(site: &Path) -> usize {
     let database = Database::open(site.join("site.db")).unwrap();
-    let sql = "select count(*) from notes where title = 'load'";
+    let sql = "select count(*) from note where title = 'load'";
     let rows: i64 = database.query_row(sql, [], |row| row.get(0)).unwrap();
     usize::try_from(rows).unwrap()
 }
