@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use rustix::net::{SocketAddrAny, SocketAddrUnix, getsockname};
 use socket2::{Domain, Protocol, Socket, Type};
 
-/// Where a socket listens.
+/// An address at which a socket listens.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ListenAddress {
     /// An IP address and a port.
@@ -152,7 +152,7 @@ fn bind(addr: SocketAddr, shared: bool) -> io::Result<Socket> {
     socket.set_reuse_address(true)?;
     socket.set_reuse_port(shared)?;
     if addr.is_ipv6() && addr.ip().is_unspecified() {
-        // IPv4 too, whatever `net.ipv6.bindv6only` says.
+        // IPv4 too, also where `net.ipv6.bindv6only` says otherwise.
         socket.set_only_v6(false)?;
     }
     socket.bind(&addr.into())?;

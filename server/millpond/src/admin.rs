@@ -20,7 +20,7 @@ use crate::server;
 /// on this machine.
 pub(crate) const EXPLAIN: &str = "/explain";
 
-/// What `/ready` goes by.
+/// State by which `/ready` goes.
 #[derive(Debug, Default)]
 pub(crate) struct Readiness {
     /// True once the server is to end.

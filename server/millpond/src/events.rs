@@ -15,8 +15,8 @@ pub(crate) enum Event {
     Reload,
     /// SIGUSR2.
     Upgrade,
-    /// The process that was to take the place of this one: its number once it serves, or why it does
-    /// not.
+    /// The process that was to take the place of this one: its number once it serves, or why it
+    /// does not.
     Successor(Result<u32, String>),
     /// A worker ended; with a reason if it was not asked to end.
     WorkerEnded(Option<String>),
@@ -31,8 +31,8 @@ pub(crate) struct Events {
 }
 
 impl Events {
-    /// Handles SIGTERM, SIGINT, SIGHUP and SIGUSR2 for the rest of the process. A second SIGTERM or SIGINT
-    /// ends the process at once.
+    /// Handles SIGTERM, SIGINT, SIGHUP and SIGUSR2 for the rest of the process. A second SIGTERM or
+    /// SIGINT ends the process at once.
     pub(crate) fn listen() -> CommandResult<Self> {
         let (sender, receiver) = mpsc::channel();
         let to = sender.clone();

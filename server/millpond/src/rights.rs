@@ -22,7 +22,7 @@ const COMMON: [&str; 5] = [
 ];
 /// Folders for files without a name: of bodies, of copies, and of SQLite.
 const TEMPORARY: [&str; 3] = ["/var/tmp", "/usr/tmp", "/tmp"];
-/// What it takes to look up a name and to check a certificate. The files in `/etc` are often
+/// Files that it takes to look up a name and to check a certificate. The files in `/etc` are often
 /// replaced by a program of the system, so the folder is named.
 const NAMES: [&str; 8] = [
     "/etc",

@@ -21,9 +21,9 @@ const LISTEN: &str = "--listen";
 
 /// The sockets of a server.
 pub(crate) struct Sockets {
-    /// Those of the site, at least one for each worker.
+    /// Sockets of the site, at least one for each worker.
     pub(crate) site: Vec<TcpListener>,
-    /// Those of the redirect to https, if there is one.
+    /// Sockets of the redirect to https, if there is one.
     pub(crate) redirect: Option<Vec<TcpListener>>,
     /// That of the answers for the owner, if there are any.
     pub(crate) admin: Option<Vec<TcpListener>>,
@@ -82,7 +82,7 @@ impl Sockets {
         })
     }
 
-    /// Returns an address of the site that not only programs of this machine reach, if there is one.
+    /// Returns an address of the site that others than this machine reach, if there is one.
     pub(crate) fn outside(&self) -> Option<ListenAddress> {
         let all = self.site.iter().chain(self.redirect.iter().flatten());
         let mut addresses = all.filter_map(|socket| ListenAddress::of(socket).ok());

@@ -21,7 +21,7 @@ pub(crate) const FIRST: RawFd = 3;
 /// The name of the descriptor for the answer.
 pub(crate) const ANSWER: &str = "answer";
 
-/// What was handed over and is not taken yet.
+/// Sockets that were handed over and are not taken yet.
 #[derive(Debug, Default)]
 pub struct Inherited {
     sockets: Vec<(String, TcpListener)>,
@@ -44,11 +44,11 @@ impl Inherited {
                     format!("descriptor {fd} ({name}) was handed over (LISTEN_FDS): {error}");
                 io::Error::other(message)
             };
-            // SAFETY: whoever set the environment says that the number is of an open descriptor; if
+            // SAFETY: by the environment the number is that of an open descriptor; if
             // it is not, the call fails and changes nothing.
             let borrowed = unsafe { BorrowedFd::borrow_raw(fd) };
             fcntl_setfd(borrowed, FdFlags::CLOEXEC).map_err(|error| failed(error.into()))?;
-            // SAFETY: it is open, and by the protocol it is this process's own; this is called once.
+            // SAFETY: it is open, and by the protocol this process's own; this is called once.
             let owned = unsafe { OwnedFd::from_raw_fd(fd) };
             if name == ANSWER {
                 taken.answer = Some(owned.into());

@@ -20,9 +20,9 @@ use rustix::fs::{Mode, OFlags, open};
 /// Files that the process may use, each with what is below it.
 #[derive(Clone, Debug, Default)]
 pub struct Reach {
-    /// What may be read.
+    /// Files and folders that may be read.
     pub read: Vec<PathBuf>,
-    /// What may also be changed.
+    /// Files and folders that may also be changed.
     pub write: Vec<PathBuf>,
 }
 
@@ -51,7 +51,8 @@ const READ: u64 = (1 << 2) | (1 << 3);
 const OF_FILES: u64 = EXECUTE | (1 << 1) | (1 << 2) | (1 << 14) | (1 << 15);
 /// Starting a program is granted nowhere.
 const EXECUTE: u64 = 1;
-/// From this version on signals, and unix sockets without a path, of other processes can be refused.
+/// From this version on signals and unix sockets without a path, of other processes, can be
+/// refused.
 const SCOPES_SINCE: usize = 6;
 const SCOPES: u64 = 0b11;
 const VERSION: u32 = 1;
@@ -140,8 +141,8 @@ const MACHINE: Option<u32> = if cfg!(target_arch = "x86_64") {
 /// The calls of x86-64 with short pointers have numbers from here on: the same calls a second time.
 const SECOND_NUMBERS: u32 = 0x4000_0000;
 
-/// Programs, other processes, mounts and roots, the kernel itself, clocks, and rings that make calls
-/// past this list.
+/// Programs, other processes, mounts and roots, the kernel itself, clocks, and rings that make
+/// calls past this list.
 const REFUSED: [c_long; 53] = [
     libc::SYS_execve,
     libc::SYS_execveat,

@@ -73,8 +73,8 @@ impl Successor {
         }
     }
 
-    /// Calls `on_answer` for each answer: the number of the process that serves now, or why there is
-    /// none.
+    /// Calls `on_answer` for each answer: the number of the process that serves now, or why there
+    /// is none.
     ///
     /// # Errors
     /// There is no thread for it.

@@ -112,8 +112,8 @@ impl Sites {
         self.sites.get().is_some()
     }
 
-    /// Returns a reason why no visitors should be sent here: sites that are not open, or a feed whose
-    /// newest heartbeat is older than `max_feed_age`, unless that is zero.
+    /// Returns a reason why no visitors should be sent here: sites that are not open, or a feed
+    /// whose newest heartbeat is older than `max_feed_age`, unless that is zero.
     #[must_use]
     pub fn unready(&self, max_feed_age: Duration) -> Option<String> {
         if !self.is_open() {

@@ -151,10 +151,8 @@ impl Heat {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(shuttle)))]
 mod tests {
-    #![cfg(not(shuttle))]
-
     use super::*;
 
     fn visited(times: usize) -> Heat {

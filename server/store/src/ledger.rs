@@ -275,10 +275,8 @@ impl<V: Value, F: Feed> Ledger<V, F> {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(shuttle)))]
 mod tests {
-    #![cfg(not(shuttle))]
-
     use std::time::Duration;
 
     use super::{Feed, Ledger, Value};

@@ -69,10 +69,8 @@ impl Watched {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(shuttle)))]
 mod tests {
-    #![cfg(not(shuttle))]
-
     use super::*;
 
     #[test]

@@ -83,8 +83,8 @@ impl ServeArgs {
         let sockets = Sockets::open(&config, workers, &mut inherited)?;
         let workers = sockets.site.len();
         let dev = self.is_dev(&config, sockets.outside())?;
-        // From here on as another user; then the successor is forked, and the sandbox entered, by the
-        // one thread that there is.
+        // From here on as another user; then the successor is forked, and the sandbox entered, by
+        // the one thread that there is.
         rights::become_user(&self.site, &config)?;
         let successor = Successor::prepare(&sockets.named());
         let notifier = Notifier::connect();

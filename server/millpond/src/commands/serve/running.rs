@@ -116,8 +116,8 @@ pub(super) struct RunningServer {
 }
 
 impl RunningServer {
-    /// Says where the site is served, begins what needs a server that answers, and reports that this
-    /// one does.
+    /// Says where the site is served, begins what needs a server that answers, and reports that
+    /// this one does.
     pub(super) fn begin(&mut self, inherited: &mut Inherited) -> CommandResult {
         let url = self.print_address();
         if let Some(https) = &mut self.https {

@@ -103,7 +103,7 @@ impl Load {
         self.threads.push(thread::spawn(work));
     }
 
-    /// Waits until so many more requests are answered.
+    /// Waits until `more` requests are answered.
     pub(super) fn wait_for(&self, more: usize) {
         let until = self.answered.load(Ordering::Relaxed) + more;
         while self.answered.load(Ordering::Relaxed) < until {
