@@ -93,7 +93,7 @@ impl Server {
         self.notes.wait_for(text)
     }
 
-    /// Waits until standard error has `text` as often as `times` says, and gives the last such line.
+    /// Waits until standard error has `text` as often as `times` says, and gives that last line.
     pub fn wait_for_line(&self, text: &str, times: usize) -> String {
         let all = self
             .notes

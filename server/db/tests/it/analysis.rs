@@ -473,7 +473,7 @@ fn the_deepest_texts_that_sqlite_takes_fit_into_the_stack_of_a_thread() {
         chain("select id from article", " union all ", 490),
         format!(
             "select id from article where id in {}",
-            chain("(select id from article where id in ", "", 45) + "(1)" + &close
+            chain("(select id from article where id in ", "", 20) + "(1)" + &close[..20]
         ),
     ] {
         let described = descriptions(SCHEMA, &[&sql]);
