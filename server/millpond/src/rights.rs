@@ -146,9 +146,11 @@ fn add_site(reach: &mut Reach, dir: &Path, config: &Config) {
         for name in ["SSL_CERT_FILE", "SSL_CERT_DIR"] {
             reach.read.extend(env::var_os(name).map(PathBuf::from));
         }
-        let folder = tls.folder(dir);
-        make(&folder);
-        reach.write.push(folder);
+    }
+    // Without it certificates are in the site's folder, or in the database.
+    if let Some(storage) = &tls.storage {
+        make(storage);
+        reach.write.push(storage.clone());
     }
     let files = config
         .certificate_files()
