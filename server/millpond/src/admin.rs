@@ -7,8 +7,9 @@ use std::sync::mpsc::Sender;
 use std::time::Duration;
 
 use millpond_http::{Limits, Listener, Request, Response, WorkerGroup};
-use millpond_process::{Admin, Workers, json};
-use millpond_site::{ExplainedVisitor, Sites};
+use millpond_process::{Admin, Figures, Workers, json};
+use millpond_site::{ExplainedVisitor, SiteStats, Sites};
+use serde_json::{Map, Value};
 
 use crate::events::Event;
 use crate::failure::{CommandFailure, CommandResult};
@@ -52,7 +53,8 @@ pub(crate) fn start(
                 false => asked.unready(readiness.max_feed_age),
             };
             let other = move |request: &Request<'_>| explain(&explained, request);
-            Admin::new(Arc::clone(&served), unready, other)
+            let parts = SiteFigures(Arc::clone(&sites));
+            Admin::new(Arc::clone(&served), parts, unready, other)
         }
     };
     let limits = Limits {
@@ -62,6 +64,25 @@ pub(crate) fn start(
     server::start(service, "admin", listeners, &limits, events).map_err(|error| {
         CommandFailure::new(format!("cannot answer the owner (admin.listen): {error}"))
     })
+}
+
+/// Figures of what waits for its turn, of all sites together.
+struct SiteFigures(Arc<Sites>);
+
+impl Figures for SiteFigures {
+    fn add_to(&self, figures: &mut Map<String, Value>) {
+        let sites = self.0.stats();
+        let sum = |of: fn(&SiteStats) -> u64| sites.iter().map(of).sum::<u64>();
+        let admission: [(&str, fn(&SiteStats) -> u64); 6] = [
+            ("fills_running", |site| site.admission.running as u64),
+            ("fills_waiting", |site| site.admission.waiting as u64),
+            ("fills", |site| site.admission.finished),
+            ("fills_refused", |site| site.admission.refused),
+            ("fills_expired", |site| site.admission.expired),
+            ("fills_unproven", |site| site.store.unproven),
+        ];
+        figures.extend(admission.map(|(name, of)| (name.to_owned(), sum(of).into())));
+    }
 }
 
 /// Explains an address, if one is asked for.

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use millpond_http::{Reply, Request, Response, Service, WorkerGroup};
 use serde_json::{Map, Value};
 
-use crate::Figures as _;
+use crate::Figures;
 
 /// The counters of the HTTP server, as a JSON object.
 const COUNTERS: &str = "/counters";
@@ -21,26 +21,29 @@ const LIVE: &str = "/live";
 const READY: &str = "/ready";
 
 /// Answers the owner: the counters, the state, and what `other` answers by its path.
-pub struct Admin<R, F> {
+pub struct Admin<P, R, F> {
     served: Arc<WorkerGroup>,
+    parts: P,
     unready: R,
     other: F,
 }
 
-impl<R, F> Admin<R, F> {
-    /// Answers with the counters of `served`. `unready` gives a reason why no visitors should be
+impl<P, R, F> Admin<P, R, F> {
+    /// Answers with the counters of `served` and the figures of `parts`. `unready` gives a reason why no visitors should be
     /// sent here, if there is one; `other` answers the other addresses.
-    pub const fn new(served: Arc<WorkerGroup>, unready: R, other: F) -> Self {
+    pub const fn new(served: Arc<WorkerGroup>, parts: P, unready: R, other: F) -> Self {
         Self {
             served,
+            parts,
             unready,
             other,
         }
     }
 }
 
-impl<R, F> Service for Admin<R, F>
+impl<P, R, F> Service for Admin<P, R, F>
 where
+    P: Figures + 'static,
     R: Fn() -> Option<String> + 'static,
     F: Fn(&Request<'_>) -> Response + 'static,
 {
@@ -55,6 +58,7 @@ where
             COUNTERS => {
                 let mut figures = Map::new();
                 self.served.stats().add_to(&mut figures);
+                self.parts.add_to(&mut figures);
                 json(&figures.into()).into()
             }
             LIVE => state(200, "live"),

@@ -10,7 +10,7 @@ use std::{
 
 use millpond_store::{Config, FillOutcome, FlightEnd, Joined, Need, Tag};
 
-use crate::support::{TestStore, block_on, fill, store};
+use crate::support::{NOW, Stone, TestStore, block_on, fill, lead, store, weighing};
 
 /// All threads ask for one key at once; the leader ends only when every other thread waits. Returns
 /// the number of fills.
@@ -122,4 +122,70 @@ fn a_leader_that_panics_frees_the_others() {
     }
     assert!(fills.load(Ordering::Relaxed) >= 1);
     assert_eq!((store.stats().flights, store.stats().waiting), (0, 0));
+}
+
+/// A store of a megabyte that is full of values, each asked for often.
+fn full_store() -> TestStore {
+    let store = store(Config {
+        memory: 1 << 20,
+        negative_percent: 0,
+        ..Config::default()
+    });
+    for number in 0..8_u64 {
+        let stone = Stone {
+            number,
+            weight: 120 << 10,
+        };
+        let key = number.to_le_bytes();
+        lead(&store, &key, Need::Any).complete(weighing(stone, Vec::new(), 0));
+        (0..20).for_each(|_| assert!(store.get(&key, NOW).is_ok()));
+    }
+    store
+}
+
+/// Fills `key` for a stranger with a value of 100 KiB.
+fn fill_unproven(store: &TestStore, key: &[u8]) -> FillOutcome {
+    let mut permit = lead(store, key, Need::Any);
+    permit.unproven();
+    let stone = Stone {
+        number: 100,
+        weight: 100 << 10,
+    };
+    permit.complete(weighing(stone, Vec::new(), 0))
+}
+
+#[test]
+fn a_value_that_only_a_stranger_asked_for_takes_a_place_at_its_second_sight() {
+    let store = full_store();
+    let entries = store.stats().entries;
+    for number in 0..100_u32 {
+        let key = number.to_le_bytes();
+        assert_eq!(fill_unproven(&store, &key), FillOutcome::Unproven);
+    }
+    let stats = store.stats();
+    assert_eq!((stats.entries, stats.unproven), (entries, 100));
+    assert_eq!(fill_unproven(&store, &99_u32.to_le_bytes()), FillOutcome::Stored);
+    // Where there is room, it is as any other.
+    let roomy = crate::support::store(Config::default());
+    assert_eq!(fill_unproven(&roomy, b"key"), FillOutcome::Stored);
+}
+
+#[test]
+fn all_who_wait_for_an_unproven_value_get_it_and_prove_it() {
+    let store = full_store();
+    let mut permit = lead(&store, b"key", Need::Any);
+    permit.unproven();
+    let Joined::Wait(waiting) = store.join(b"key", Need::Any) else {
+        panic!("the flight is there")
+    };
+    let stone = Stone {
+        number: 7,
+        weight: 100 << 10,
+    };
+    let outcome = permit.complete(weighing(stone, Vec::new(), 0));
+    assert_eq!(outcome, FillOutcome::Stored);
+    let FlightEnd::Value(value) = block_on(waiting) else {
+        panic!("a stored value is for all")
+    };
+    assert_eq!(value.number, 7);
 }
