@@ -72,16 +72,16 @@ struct SiteFigures(Arc<Sites>);
 impl Figures for SiteFigures {
     fn add_to(&self, figures: &mut Map<String, Value>) {
         let sites = self.0.stats();
-        let sum = |of: fn(&SiteStats) -> u64| sites.iter().map(of).sum::<u64>();
-        let admission: [(&str, fn(&SiteStats) -> u64); 6] = [
-            ("fills_running", |site| site.admission.running as u64),
-            ("fills_waiting", |site| site.admission.waiting as u64),
-            ("fills", |site| site.admission.finished),
-            ("fills_refused", |site| site.admission.refused),
-            ("fills_expired", |site| site.admission.expired),
-            ("fills_unproven", |site| site.store.unproven),
-        ];
-        figures.extend(admission.map(|(name, of)| (name.to_owned(), sum(of).into())));
+        let mut add = |name: &str, of: fn(&SiteStats) -> u64| {
+            let sum = sites.iter().map(of).sum::<u64>();
+            figures.insert(name.to_owned(), sum.into());
+        };
+        add("fills_running", |site| site.admission.running as u64);
+        add("fills_waiting", |site| site.admission.waiting as u64);
+        add("fills", |site| site.admission.finished);
+        add("fills_refused", |site| site.admission.refused);
+        add("fills_expired", |site| site.admission.expired);
+        add("fills_unproven", |site| site.store.unproven);
     }
 }
 

@@ -29,8 +29,8 @@ pub struct Admin<P, R, F> {
 }
 
 impl<P, R, F> Admin<P, R, F> {
-    /// Answers with the counters of `served` and the figures of `parts`. `unready` gives a reason why no visitors should be
-    /// sent here, if there is one; `other` answers the other addresses.
+    /// Answers with the counters of `served` and the figures of `parts`. `unready` gives a reason
+    /// why no visitors should be sent here, if there is one; `other` answers the other addresses.
     pub const fn new(served: Arc<WorkerGroup>, parts: P, unready: R, other: F) -> Self {
         Self {
             served,

@@ -164,7 +164,10 @@ fn a_value_that_only_a_stranger_asked_for_takes_a_place_at_its_second_sight() {
     }
     let stats = store.stats();
     assert_eq!((stats.entries, stats.unproven), (entries, 100));
-    assert_eq!(fill_unproven(&store, &99_u32.to_le_bytes()), FillOutcome::Stored);
+    assert_eq!(
+        fill_unproven(&store, &99_u32.to_le_bytes()),
+        FillOutcome::Stored
+    );
     // Where there is room, it is as any other.
     let roomy = crate::support::store(Config::default());
     assert_eq!(fill_unproven(&roomy, b"key"), FillOutcome::Stored);
