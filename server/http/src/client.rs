@@ -96,6 +96,12 @@ impl FromStr for Network {
         let first: IpAddr = address.parse().map_err(|_| {
             format!("`{text}` is no IP address and no network such as 10.0.0.0/8 or 2001:db8::/32")
         })?;
+        if first.to_canonical() != first {
+            return Err(format!(
+                "`{text}` is an address of IPv4 in the form of IPv6; write {}",
+                first.to_canonical()
+            ));
+        }
         let longest = if first.is_ipv4() { 32 } else { 128 };
         let prefix = prefix.map_or(Some(longest), |prefix| prefix.parse().ok());
         let prefix = prefix.filter(|prefix| *prefix <= longest).ok_or_else(|| {

@@ -32,7 +32,7 @@ impl Rate {
         let _ = self.0.fetch_update(Relaxed, Relaxed, |paid| {
             let room = room(paid, now) / cost(1, limit).max(1);
             taken = amount.min(usize::try_from(room).unwrap_or(usize::MAX));
-            (taken > 0).then(|| paid.max(now.as_nanos()) + cost(taken, limit))
+            (taken > 0).then(|| paid.max(now.as_nanos()).saturating_add(cost(taken, limit)))
         });
         taken
     }
@@ -45,7 +45,7 @@ impl Rate {
 
     /// Pays for what was done; how long the client must wait for the next.
     fn pay(&self, amount: usize, limit: usize, now: Boottime) -> Duration {
-        let pay = |paid: u64| Some(paid.max(now.as_nanos()) + cost(amount, limit));
+        let pay = |paid: u64| Some(paid.max(now.as_nanos()).saturating_add(cost(amount, limit)));
         let before = self.0.fetch_update(Relaxed, Relaxed, pay);
         let paid = before.map_or(0, |paid| pay(paid).unwrap_or(paid));
         Duration::from_nanos(paid.saturating_sub(now.plus(BURST).as_nanos()))

@@ -69,10 +69,14 @@ impl Peer {
         let (named, is_secure) = match &self.forwarding {
             Forwarding::Ignored => (None, false),
             Forwarding::Standard(proxies) => {
-                let lines = fields.get_all("forwarded");
-                let hops: Option<Vec<Vec<Hop>>> = lines.map(forwarded).collect();
-                let hops = hops.unwrap_or_default();
-                last_untrusted(hops.into_iter().flatten().rev(), &proxies.forwarded)
+                // From the right: what the nearest proxy has added is read before anything that a
+                // client has sent, however malformed that is.
+                let lines = fields.get_all("forwarded").rev();
+                let elements = lines
+                    .flat_map(elements)
+                    .filter(|element| !element.is_empty());
+                let hops = elements.map(|it| element(it).unwrap_or((None, false)));
+                last_untrusted(hops, &proxies.forwarded)
             }
             Forwarding::Customary(proxies) => {
                 let lines = fields.get_all("x-forwarded-for").rev();
@@ -110,14 +114,28 @@ fn is_https(scheme: &[u8]) -> bool {
     scheme.trim_ascii().eq_ignore_ascii_case(b"https")
 }
 
-/// The hops of a line of `Forwarded`, the farthest first (RFC 7239 section 4); none if it is
-/// malformed.
-fn forwarded(line: &[u8]) -> Option<Vec<Hop>> {
-    let elements = unquoted(line, b',').map(<[u8]>::trim_ascii);
-    let elements = elements.filter(|element| !element.is_empty());
-    elements.map(element).collect()
+/// The elements of a line of `Forwarded`, the nearest first (RFC 7239 section 4). Quotes are
+/// counted from the right too, so one that a client has left open ends in what the client has sent.
+fn elements(line: &[u8]) -> Vec<&[u8]> {
+    let (mut elements, mut end, mut is_quoted) = (Vec::new(), line.len(), false);
+    for at in (0..line.len()).rev() {
+        let before = line[..at].iter().rev();
+        match line[at] {
+            b'"' if before.take_while(|&&byte| byte == b'\\').count() % 2 == 0 => {
+                is_quoted = !is_quoted;
+            }
+            b',' if !is_quoted => {
+                elements.push(line[at + 1..end].trim_ascii());
+                end = at;
+            }
+            _ => {}
+        }
+    }
+    elements.push(line[..end].trim_ascii());
+    elements
 }
 
+/// The hop of an element; none if it is malformed.
 fn element(element: &[u8]) -> Option<Hop> {
     let (mut node, mut scheme) = (None, None);
     for pair in unquoted(element, b';').filter(|pair| !pair.is_empty()) {
@@ -281,7 +299,7 @@ mod tests {
             (&["for=192.0.2.43, by=10.2.0.1"], "10.0.0.1"),
             (&["for=\"2001:db8::1\""], "10.0.0.1"),
             (&["for=\"[2001:db8::1]x\""], "10.0.0.1"),
-            // Malformed, so nothing of it is believed.
+            // Malformed, so it names no client.
             (&["for=192.0.2.43;for=192.0.2.44"], "10.0.0.1"),
             (&["for=[2001:db8::1]"], "10.0.0.1"),
             (&["for=192.0.2.43; proto=http"], "10.0.0.1"),
@@ -289,7 +307,11 @@ mod tests {
             (&["for=\"192.0.2.43"], "10.0.0.1"),
             (&["for="], "10.0.0.1"),
             (&["192.0.2.43"], "10.0.0.1"),
-            (&["x", "for=192.0.2.43"], "10.0.0.1"),
+            (&["for=192.0.2.43", "x"], "10.0.0.1"),
+            // What comes before the proxy's own is the client's, and may be anything.
+            (&["x", "for=192.0.2.43"], "192.0.2.43"),
+            (&["for=\", for=192.0.2.43"], "192.0.2.43"),
+            (&["for=\"\\\", for=192.0.2.43"], "192.0.2.43"),
         ] {
             let fields: Vec<_> = lines.iter().map(|line| ("Forwarded", *line)).collect();
             assert_eq!(client("10.0.0.1", &fields), expected, "{lines:?}");

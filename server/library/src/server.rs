@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use millpond_access_log::AccessLog;
 use millpond_http::{Compressor, Limits, Listener, ServerConfig, Stats, WorkerGroup, listen_group};
-use millpond_pages::Admission;
+use millpond_pages::{Admission, Capacity};
 use millpond_process::{SignalListener, WorkerEnd, Workers, worker_count};
 use parking_lot::Mutex;
 
@@ -195,10 +195,16 @@ impl ServerSettings {
             ),
             None => None,
         };
+        // A thread of the program reads and renders.
+        let capacity = Capacity {
+            readers: self.blocking_threads,
+            writers: self.blocking_threads,
+            workers: 0,
+        };
         let shared = Arc::new(Shared {
             routes,
             pool: BlockingPool::new(self.blocking_threads, self.blocking_queue),
-            admission: Admission::new(self.blocking_threads, PAGE_DEADLINE),
+            admission: Admission::new(capacity, PAGE_DEADLINE),
             compressor: Compressor::start(),
             log,
             whole_body: self.limits.body as u64,

@@ -79,6 +79,7 @@ impl PageRequest {
         let mut arrival = self.arrival();
         let admitted = self.shared.admission.arrive(&mut arrival);
         if admitted.is_err() && !pages.has_flight(&self.key) {
+            self.shared.admission.count_refused();
             return self.busy();
         }
         let asked = millpond_pages::FillRequest {

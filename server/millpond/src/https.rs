@@ -13,7 +13,7 @@ use millpond_certificates::{
     shell_word,
 };
 use millpond_http::{
-    Limits, ListenAddress, Listener, Reply, Request, Response, ServerConfig, Service,
+    ClientLimits, Limits, ListenAddress, Listener, Reply, Request, Response, ServerConfig, Service,
 };
 use millpond_process::Workers;
 use millpond_site::Config;
@@ -199,7 +199,14 @@ impl Https {
         let limits = Limits {
             body: 0,
             connections: 1024,
-            client: of_site.client.clone(),
+            client: ClientLimits {
+                // Authorities need room too.
+                connections: match of_site.client.connections {
+                    0 => REDIRECTED,
+                    connections => connections.min(REDIRECTED),
+                },
+                ..of_site.client.clone()
+            },
             proxies: of_site.proxies.clone(),
             ..Limits::default()
         };
@@ -248,6 +255,9 @@ fn local(
     let trusted = TrustedAuthority::in_folder(folder).map_err(failure)?;
     Ok((renewal.map_err(failure)?, trusted))
 }
+
+/// Connections of one client to the port that redirects.
+const REDIRECTED: usize = 64;
 
 /// Service on the port of http, which redirects.
 struct Redirect {

@@ -13,9 +13,12 @@ use crate::failure::{CommandFailure, CommandResult};
 use crate::output::note;
 
 /// Files that every process reads.
-const COMMON: [&str; 5] = [
+const COMMON: [&str; 7] = [
     "/dev/null",
     "/dev/urandom",
+    // The local time of SQLite.
+    "/etc/localtime",
+    "/usr/share/zoneinfo",
     "/proc/self",
     "/proc/sys/net/core",
     "/sys/fs/cgroup",
@@ -24,8 +27,9 @@ const COMMON: [&str; 5] = [
 const TEMPORARY: [&str; 3] = ["/var/tmp", "/usr/tmp", "/tmp"];
 /// Files that it takes to look up a name and to check a certificate. The files in `/etc` are often
 /// replaced by a program of the system, so the folder is named.
-const NAMES: [&str; 8] = [
+const NAMES: [&str; 9] = [
     "/etc",
+    "/var/lib/ca-certificates",
     "/run/systemd/resolve",
     "/lib",
     "/lib64",
@@ -34,6 +38,9 @@ const NAMES: [&str; 8] = [
     "/usr/share",
     "/nix/store",
 ];
+
+/// Often a link to a folder of the program that writes it.
+const RESOLVER: &str = "/etc/resolv.conf";
 
 /// Becomes the user of the configuration, or of the site's folder, if root has started the process.
 pub(crate) fn become_user(dir: &Path, config: &Config) -> CommandResult {
@@ -133,6 +140,7 @@ fn add_site(reach: &mut Reach, dir: &Path, config: &Config) {
         DatabaseUrl::Sqlite(file) => add_folders(&mut reach.write, file),
         DatabaseUrl::Postgres(url) => {
             add_paths(&mut reach.read, NAMES);
+            add_folders(&mut reach.read, Path::new(RESOLVER));
             let (_, query) = url.reveal().split_once('?').unwrap_or_default();
             let options = form_urlencoded::parse(query.as_bytes());
             for (_, file) in options.filter(|(name, _)| name == "sslrootcert") {
@@ -143,6 +151,7 @@ fn add_site(reach: &mut Reach, dir: &Path, config: &Config) {
     let tls = &config.tls;
     if !tls.domains.is_empty() {
         add_paths(&mut reach.read, NAMES);
+        add_folders(&mut reach.read, Path::new(RESOLVER));
         for name in ["SSL_CERT_FILE", "SSL_CERT_DIR"] {
             reach.read.extend(env::var_os(name).map(PathBuf::from));
         }

@@ -10,9 +10,10 @@
 //!   then age. While the queue does not empty for [`STANDING`], the newest goes first, because the
 //!   oldest will be too late in any case (Maurer, *Fail at Scale*, ACM Queue 13/8, 2015). What has
 //!   waited for longer than the deadline is refused.
-//! - [Strangers](Priority::Stranger) may use a quarter of the connections while others need them.
+//! - [Strangers](Priority::Stranger) may use a quarter of the connections while others need them; a
+//!   flight that a second client joins is no stranger's.
 //!
-//! The cut follows the way of Uber's Cinnamon: a controller turns admitted minus finished into the
+//! The cut follows the way of Uber's Cinnamon: a controller turns the growth of what waits into the
 //! share to refuse, the lowest priority first, and within the priority that is cut in part a keyed
 //! hash of the client decides, so that a retry gains nothing.
 
@@ -40,7 +41,7 @@ pub use visitors::Visitors;
 
 /// A queue that has not been empty for this long is a standing queue.
 const STANDING: Duration = Duration::from_millis(100);
-/// Others need the connections if one of them has asked within this time.
+/// Others need the connections if one of them found none within this time.
 const LATELY: Duration = Duration::from_millis(100);
 /// How long a client's place in the order of refusals holds, and how long a client is remembered at
 /// the least.
@@ -50,6 +51,9 @@ const HOUR: Duration = Duration::from_secs(3600);
 pub const CLIENT_FILLS: u32 = 32;
 /// See [`CLIENT_FILLS`].
 pub const NETWORK_FILLS: u32 = 4 * CLIENT_FILLS;
+/// Strangers' fills that wait; beyond them strangers are refused, as the store has a limit for all
+/// flights together.
+const MOST_LOW: usize = 1024;
 /// The weight of the newest fill in the mean service time.
 const NEWEST: f64 = 1.0 / 32.0;
 
@@ -100,6 +104,17 @@ pub struct Refused {
     pub retry_after: u32,
 }
 
+/// Means by which pages are made.
+#[derive(Clone, Copy, Debug)]
+pub struct Capacity {
+    /// Connections to the database that read.
+    pub readers: usize,
+    /// Connections that write.
+    pub writers: usize,
+    /// Threads that render.
+    pub workers: usize,
+}
+
 /// Figures for the owner.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AdmissionStats {
@@ -118,6 +133,9 @@ pub struct AdmissionStats {
 /// Decides which work is done next.
 pub struct Admission {
     slots: usize,
+    /// Slots for the [low](is_low) while others need them.
+    low_slots: usize,
+    writers: usize,
     deadline: Duration,
     clock: fn() -> Boottime,
     visitors: Visitors,
@@ -136,7 +154,7 @@ struct State {
     service: f64,
     /// When the queue was last empty.
     emptied: Boottime,
-    /// When other work than that of strangers last arrived.
+    /// When other work than that of strangers last found no slot.
     others: Boottime,
     /// Fills of each client and network.
     fills: HashMap<u64, u32, foldhash::fast::RandomState>,
@@ -148,7 +166,7 @@ struct State {
 /// Writes that run. Their order is the database's.
 #[derive(Default)]
 struct Writes {
-    running: u32,
+    running: usize,
     /// Mean time between the ends of two while some run, in seconds.
     pace: f64,
     /// When the last one ended, or the first of those that run began.
@@ -161,16 +179,20 @@ fn is_low(priority: Priority) -> bool {
 }
 
 impl Admission {
-    /// Admits `slots` fills at once, of which none waits for longer than `deadline`.
+    /// Admits as many fills at once as `capacity` says, of which none waits for longer than
+    /// `deadline`.
     #[must_use]
-    pub fn new(slots: usize, deadline: Duration) -> Arc<Self> {
-        Self::with_clock(slots, deadline, Boottime::now)
+    pub fn new(capacity: Capacity, deadline: Duration) -> Arc<Self> {
+        Self::with_clock(capacity, deadline, Boottime::now)
     }
 
-    fn with_clock(slots: usize, deadline: Duration, clock: fn() -> Boottime) -> Arc<Self> {
+    fn with_clock(capacity: Capacity, deadline: Duration, clock: fn() -> Boottime) -> Arc<Self> {
         let now = clock();
         Arc::new(Self {
-            slots: slots.max(1),
+            // Each worker renders one while the database reads others.
+            slots: (capacity.readers + capacity.workers).max(1),
+            low_slots: (capacity.readers / 4).max(1),
+            writers: capacity.writers.max(1),
             deadline,
             clock,
             visitors: Visitors::new(),
@@ -203,23 +225,40 @@ impl Admission {
     /// # Errors
     /// There is more work than can be done within the deadline, or this kind of work is being cut.
     pub fn arrive(&self, arrival: &mut Arrival) -> Result<(), Refused> {
+        let expired;
         let mut state = self.state.lock();
-        self.tick(&mut state, arrival.at);
+        expired = self.tick(&mut state, arrival.at);
         if state.has_too_many(arrival) {
             arrival.priority = Priority::Bot;
         }
-        if !is_low(arrival.priority) {
-            state.others = arrival.at;
-        }
         let is_cut = state.shed.arrives(arrival);
+        let is_low = is_low(arrival.priority);
+        let slots = match is_low && !self.may_run_low(&state, arrival.at) {
+            true => self.low_slots,
+            false => self.slots,
+        };
         let ahead = state.queue.ahead_of(arrival.priority);
-        let wait = ahead as f64 * state.service / self.slots as f64;
-        if is_cut || wait > self.deadline.as_secs_f64() {
-            state.stats.refused += 1;
-            return Err(self.refusal(&state, chance_of(arrival)));
-        }
-        state.shed.admitted();
-        Ok(())
+        let wait = ahead as f64 * state.service / slots as f64;
+        let is_late = wait > self.patience(&state).as_secs_f64();
+        let refused = match is_cut || is_late || is_low && ahead >= MOST_LOW {
+            true => Err(self.refusal(&state, chance_of(arrival))),
+            false => Ok(()),
+        };
+        // Who waited for what has expired is woken when the lock is free.
+        drop(state);
+        drop(expired);
+        refused
+    }
+
+    /// Counts work that was refused at arrival.
+    pub fn count_refused(&self) {
+        self.state.lock().stats.refused += 1;
+    }
+
+    /// The time for which work may wait. Where one fill takes longer than the deadline, all that
+    /// waits has to wait for that.
+    fn patience(&self, state: &State) -> Duration {
+        self.deadline.max(Duration::from_secs_f64(state.service))
     }
 
     /// Waits until the work may begin. `key` is that of its flight, which others may
@@ -233,14 +272,21 @@ impl Admission {
         arrival: Arrival,
     ) -> Result<Turn, Refused> {
         let flight = key.map(|key| self.hasher.hash_one(key));
+        let now = (self.clock)();
+        // It may have waited for another flight before.
+        let arrival = Arrival { at: now, ..arrival };
         let waiting = {
             let mut state = self.state.lock();
             state.count(&arrival, 1);
-            if state.queue.is_empty() && self.may_run(&state, arrival.priority) {
-                return Ok(self.start(&mut state, arrival, (self.clock)()));
+            if state.queue.is_empty() && self.may_run(&state, arrival.priority, now) {
+                return Ok(self.start(&mut state, arrival, now));
+            }
+            if !is_low(arrival.priority) {
+                state.others = now;
             }
             let (sender, receiver) = oneshot::channel();
-            let (flight, serial) = state.queue.push(flight, arrival, sender);
+            let mean = Duration::from_secs_f64(state.service);
+            let (flight, serial) = state.queue.push(flight, arrival, mean, sender);
             TurnWaiter {
                 admission: self.clone(),
                 flight,
@@ -249,7 +295,7 @@ impl Admission {
             }
         };
         // What may run although others wait: the others are strangers.
-        self.grant((self.clock)());
+        self.grant(now);
         waiting.await.ok_or_else(|| {
             let state = self.state.lock();
             self.refusal(&state, chance_of(&arrival))
@@ -263,11 +309,10 @@ impl Admission {
     pub fn write(self: &Arc<Self>, client: u64, now: Boottime) -> Result<Writing, Refused> {
         let mut state = self.state.lock();
         let writes = &mut state.writes;
-        let wait = match writes.running {
+        // Those that wait for a connection, with this one.
+        let wait = match (writes.running + 1).saturating_sub(self.writers) {
             0 => 0.0,
-            running => {
-                (f64::from(running) * writes.pace).max(now.since(writes.latest).as_secs_f64())
-            }
+            waiting => (waiting as f64 * writes.pace).max(now.since(writes.latest).as_secs_f64()),
         };
         if wait > f64::from(WRITE_PATIENCE) * self.deadline.as_secs_f64() {
             state.stats.refused += 1;
@@ -284,13 +329,24 @@ impl Admission {
     /// higher.
     pub fn joined(&self, key: &[u8], arrival: &Arrival) {
         let flight = self.hasher.hash_one(key);
-        self.state.lock().queue.joined(flight, arrival);
+        let now = (self.clock)();
+        let mut state = self.state.lock();
+        let mean = Duration::from_secs_f64(state.service);
+        state.queue.joined(
+            flight,
+            &Arrival {
+                at: now,
+                ..*arrival
+            },
+            mean,
+        );
     }
 
     /// Refuses what has waited too long, and lets the share that is cut follow the load. It is
     /// called at each arrival and each end; an owner calls it also while there are none.
     pub fn look(self: &Arc<Self>, now: Boottime) {
-        self.tick(&mut self.state.lock(), now);
+        let expired = self.tick(&mut self.state.lock(), now);
+        drop(expired);
         self.grant(now);
     }
 
@@ -305,11 +361,16 @@ impl Admission {
         }
     }
 
-    fn tick(&self, state: &mut State, now: Boottime) {
-        while let Some(expired) = state.queue.expire(now.minus(self.deadline)) {
-            state.stats.expired += u64::from(expired.waiters);
-            state.count(&expired.arrival, -1);
-            // Who waits is told by the end of the channel.
+    /// Returns what has waited too long. Who waits for it learns that when it is dropped, which is
+    /// not to be under the lock.
+    #[must_use]
+    fn tick(&self, state: &mut State, now: Boottime) -> Vec<Waiting> {
+        let mut expired = Vec::new();
+        let patience = self.patience(state);
+        while let Some(waiting) = state.queue.expire(now.minus(patience), patience) {
+            state.stats.expired += u64::from(waiting.waiters);
+            state.count(&waiting.arrival, -1);
+            expired.push(waiting);
         }
         if state.queue.is_empty() {
             state.emptied = now;
@@ -320,20 +381,19 @@ impl Admission {
             self.visitors.next_hour();
         }
         let wait = state.queue.len() as f64 * state.service / self.slots as f64;
-        let emptied = state.emptied;
-        state
-            .shed
-            .tick(now, wait / self.deadline.as_secs_f64(), emptied);
+        let (emptied, backlog) = (state.emptied, state.queue.len() + state.running);
+        let wait = wait / self.patience(state).as_secs_f64();
+        state.shed.tick(now, wait, emptied, backlog);
+        expired
     }
 
-    fn may_run(&self, state: &State, priority: Priority) -> bool {
+    fn may_run(&self, state: &State, priority: Priority, now: Boottime) -> bool {
         let has_slot = state.running < self.slots;
-        has_slot && (!is_low(priority) || self.may_run_low(state, (self.clock)()))
+        has_slot && (!is_low(priority) || self.may_run_low(state, now))
     }
 
     fn may_run_low(&self, state: &State, now: Boottime) -> bool {
-        let share = (self.slots / 4).max(1);
-        state.running_low < share || now.since(state.others) > LATELY
+        state.running_low < self.low_slots || now.since(state.others) > LATELY
     }
 
     fn start(self: &Arc<Self>, state: &mut State, arrival: Arrival, now: Boottime) -> Turn {
@@ -386,10 +446,10 @@ impl Admission {
         };
         state.service = mean + (taken - mean) * NEWEST;
         state.stats.finished += 1;
-        state.shed.finished();
-        self.tick(&mut state, now);
+        let expired = self.tick(&mut state, now);
         let is_idle = state.queue.is_empty();
         drop(state);
+        drop(expired);
         if !is_idle {
             self.grant(now);
         }
@@ -479,10 +539,12 @@ impl Future for TurnWaiter {
 impl Drop for TurnWaiter {
     fn drop(&mut self) {
         let mut state = self.admission.state.lock();
-        if let Some(left) = state.queue.remove(self.flight, self.serial) {
+        let left = state.queue.remove(self.flight, self.serial);
+        if let Some(left) = &left {
             state.count(&left.arrival, -1);
         }
         // A turn that has arrived meanwhile ends after this, when the lock is free.
+        drop(state);
     }
 }
 

@@ -77,7 +77,8 @@ fn restrict_files(reach: &Reach) -> io::Result<bool> {
     // SAFETY: with this flag the call takes no ruleset and returns a version.
     let version =
         unsafe { libc::syscall(libc::SYS_landlock_create_ruleset, none, 0_usize, VERSION) };
-    let Ok(version @ 1..) = usize::try_from(version) else {
+    // The first version refuses every link from folder to folder, which uploads need.
+    let Ok(version @ 2..) = usize::try_from(version) else {
         return Ok(false);
     };
     let handled = RIGHTS[version.min(RIGHTS.len() - 1)];
@@ -199,6 +200,9 @@ const REFUSED: [c_long; 53] = [
     libc::SYS_fanotify_init,
 ];
 
+/// The flags of `clone` that make namespaces.
+const NAMESPACES: u32 = 0x7e02_0000;
+
 /// False if the kernel has no seccomp, or the machine no list.
 fn refuse_calls() -> io::Result<bool> {
     let Some(machine) = MACHINE else {
@@ -248,7 +252,35 @@ fn program(machine: u32) -> io::Result<Vec<sock_filter>> {
         let call = u32::try_from(call).map_err(io::Error::other)?;
         program.extend([of(is, call, 0, 1), refuse]);
     }
-    program.push(end(libc::SECCOMP_RET_ALLOW));
+    let allow = end(libc::SECCOMP_RET_ALLOW);
+    let argument = |number: usize| {
+        // The lower half, on machines that keep it first.
+        let size = size_of::<u64>();
+        load((mem::offset_of!(libc::seccomp_data, args) + number * size) as u32)
+    };
+    let has = libc::BPF_JMP | libc::BPF_JSET;
+    let of_call = |call: c_long| u32::try_from(call).map_err(io::Error::other);
+    // A thread, and no namespace of its own. The newer call has its flags in memory, and the
+    // library takes the older one where there is no newer.
+    program.extend([
+        of(is, of_call(libc::SYS_clone3)?, 0, 1),
+        end(libc::SECCOMP_RET_ERRNO | libc::ENOSYS.unsigned_abs()),
+        of(is, of_call(libc::SYS_clone)?, 0, 4),
+        argument(0),
+        of(has, NAMESPACES, 0, 1),
+        refuse,
+        allow,
+    ]);
+    // Typing into the terminal that the server was started on.
+    program.extend([
+        of(is, of_call(libc::SYS_ioctl)?, 0, 5),
+        argument(1),
+        of(is, libc::TIOCSTI as u32, 1, 0),
+        of(is, libc::TIOCLINUX as u32, 0, 1),
+        refuse,
+        allow,
+    ]);
+    program.push(allow);
     Ok(program)
 }
 

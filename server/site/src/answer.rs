@@ -105,7 +105,12 @@ impl Ask {
                 }
                 _ => self.respond(&value, CacheStatus::Collapsed.line()),
             },
-            JoinOutcome::Lead(permit) => self.lead(permit, why).await,
+            JoinOutcome::Lead(mut permit) => {
+                if why == MissReason::Absent && self.arrival.priority >= Priority::Stranger {
+                    permit.unproven();
+                }
+                self.lead(permit, why).await
+            }
             JoinOutcome::Alone => self.answer_privately().await,
             JoinOutcome::Refused => self.fail(&PageFailure::BUSY),
         }
@@ -203,9 +208,6 @@ impl Ask {
         &self,
         mut permit: Permit<Cached, DatabaseFeed>,
     ) -> Result<(MadePage, Timing), PageFailure> {
-        if self.arrival.priority >= Priority::Stranger {
-            permit.unproven();
-        }
         let begun = self.asked(&self.key).begin(&mut permit).await;
         let started = Boottime::now();
         let gathered = match &begun {

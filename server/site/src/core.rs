@@ -18,7 +18,7 @@ use arc_swap::ArcSwap;
 use base_clock::Boottime;
 use bytes::Bytes;
 use millpond_db::{Database, Error};
-use millpond_http::{Body, Compressor, Parts, Prepared, Request, Response};
+use millpond_http::{Body, Compressor, Network, Parts, Prepared, Request, Response};
 use millpond_pages::Admission;
 
 use crate::{
@@ -46,6 +46,8 @@ pub(crate) struct Core {
     pub(crate) database: Database,
     pub(crate) store: Arc<SiteStore>,
     pub(crate) admission: Arc<Admission>,
+    /// Clients without limits (`limits.client_exempt`).
+    pub(crate) exempt: Vec<Network>,
     pub(crate) compressor: Compressor,
     pub(crate) passwords: Passwords,
     pub(crate) attempts: Attempts,

@@ -129,7 +129,7 @@ impl SiteService {
             Ok(hit) => return self.give(at, page, key, session, &hit),
             Err(why) => why,
         };
-        let arrival = match self.admit(at, page, key, &why) {
+        let arrival = match self.admit(at, page, key, session.is_some(), &why) {
             Ok(arrival) => arrival,
             Err(refused) => return refused.into(),
         };

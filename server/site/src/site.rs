@@ -15,7 +15,7 @@ use arc_swap::ArcSwap;
 use base_clock::Boottime;
 use millpond_db::Database;
 use millpond_http::Compressor;
-use millpond_pages::{Admission, AdmissionStats};
+use millpond_pages::{Admission, AdmissionStats, Capacity};
 use millpond_store::{Sink, Stats, Store};
 use parking_lot::Mutex;
 
@@ -39,7 +39,10 @@ use crate::{
     uploads::Uploads,
     watch::Watch,
 };
-use millpond_site_format::{Config, Problem, config::UploadLimits};
+use millpond_site_format::{
+    Config, Problem,
+    config::{DatabaseUrl, UploadLimits},
+};
 
 /// A site that is being served.
 pub struct Site {
@@ -466,18 +469,25 @@ fn core_of(
     };
     let uploads = Uploads::new(dir, limits, log.clone());
     report_unreadable_files(&log, &generation, None);
-    // As many again as read wait at the database, so that it never waits for them; and each worker
-    // renders one.
     let readers = options.readers.unwrap_or(config.pool);
     let cores = || thread::available_parallelism().map_or(1, NonZero::get);
     let workers = match options.workers {
         0 => cores(),
         workers => workers,
     };
-    let slots = 2 * readers + workers;
+    let writers = match config.database {
+        DatabaseUrl::Sqlite(_) => 1,
+        DatabaseUrl::Postgres(_) => readers,
+    };
+    let capacity = Capacity {
+        readers,
+        writers,
+        workers,
+    };
     Ok(Arc::new(Core {
         dir: dir.to_owned(),
-        admission: Admission::new(slots, config.deadline),
+        admission: Admission::new(capacity, config.deadline),
+        exempt: config.limits.client.exempt.clone(),
         database,
         store,
         compressor: Compressor::start(),

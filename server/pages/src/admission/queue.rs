@@ -57,11 +57,13 @@ impl Queue {
         self.counts[..=priority as usize].iter().sum()
     }
 
-    /// Adds a fill. Returns the number of its flight and its serial number.
+    /// Adds a fill; `mean` is the time that one takes. Returns the number of its flight and its
+    /// serial number.
     pub(super) fn push(
         &mut self,
         flight: Option<u64>,
         arrival: Arrival,
+        mean: Duration,
         sender: oneshot::Sender<Turn>,
     ) -> (u64, u64) {
         self.serial += 1;
@@ -74,14 +76,15 @@ impl Queue {
             latest: arrival.at,
         };
         self.arrived.push_back((arrival.at, flight, self.serial));
-        self.insert(self.serial, waiting);
+        self.insert(self.serial, waiting, mean);
         (flight, self.serial)
     }
 
-    fn insert(&mut self, serial: u64, waiting: Waiting) {
+    fn insert(&mut self, serial: u64, waiting: Waiting, mean: Duration) {
         let rank = Rank {
             priority: waiting.arrival.priority,
-            worth: worth(waiting.waiters, waiting.arrival.cost),
+            // A page that takes far longer than others waits behind some of them, not behind all.
+            worth: worth(waiting.waiters, near(waiting.arrival.cost, mean)),
             serial,
         };
         self.counts[rank.priority as usize] += 1;
@@ -97,7 +100,7 @@ impl Queue {
     }
 
     /// Notes one more request that waits for a flight.
-    pub(super) fn joined(&mut self, flight: u64, arrival: &Arrival) {
+    pub(super) fn joined(&mut self, flight: u64, arrival: &Arrival, mean: Duration) {
         let Some(&rank) = self.ranks.get(&flight) else {
             return;
         };
@@ -106,9 +109,15 @@ impl Queue {
         };
         waiting.waiters += 1;
         waiting.latest = waiting.latest.max(arrival.at);
-        waiting.arrival.priority = waiting.arrival.priority.min(arrival.priority);
+        let is_other = waiting.arrival.client != arrival.client;
+        let priority = waiting.arrival.priority.min(arrival.priority);
+        waiting.arrival.priority = match priority {
+            // What two clients want is no address that one has made up.
+            Priority::Stranger if is_other => Priority::Resource,
+            priority => priority,
+        };
         self.arrived.push_back((arrival.at, flight, rank.serial));
-        self.insert(rank.serial, waiting);
+        self.insert(rank.serial, waiting, mean);
     }
 
     /// Removes a fill whose client has gone.
@@ -135,8 +144,13 @@ impl Queue {
         self.take(rank)
     }
 
-    /// Removes a fill that no request has joined since `moment`; none if there is none such.
-    pub(super) fn expire(&mut self, moment: Boottime) -> Option<Waiting> {
+    /// Removes a fill that no request has joined since `moment`, or that has waited for twice
+    /// `patience`; none if there is none such.
+    pub(super) fn expire(&mut self, moment: Boottime, patience: Duration) -> Option<Waiting> {
+        if self.waiting.is_empty() {
+            self.arrived.clear();
+        }
+        let longest = moment.minus(patience);
         while let Some(&(at, flight, serial)) = self.arrived.front()
             && at < moment
         {
@@ -144,13 +158,21 @@ impl Queue {
             let rank = self.ranks.get(&flight);
             let waiting = rank.and_then(|rank| self.waiting.get(rank));
             // A later join has an entry of its own.
-            if waiting.is_some_and(|waiting| waiting.latest < moment)
+            if waiting.is_some_and(|it| it.latest < moment || it.arrival.at < longest)
                 && let Some(waiting) = self.remove(flight, serial)
             {
                 return Some(waiting);
             }
         }
         None
+    }
+}
+
+/// A cost, within a factor of eight of the mean, if there is one.
+fn near(cost: Duration, mean: Duration) -> Duration {
+    match mean.is_zero() {
+        true => cost,
+        false => cost.clamp(mean / 8, mean * 8),
     }
 }
 

@@ -28,8 +28,8 @@ pub(super) struct Shed {
     cuts: [f64; PRIORITIES],
     changed: Boottime,
     arrived: [u32; PRIORITIES],
-    admitted: u32,
-    finished: u32,
+    /// Work that waited or ran at the last change.
+    backlog: usize,
     /// Requests of clients whose hashes end alike, of this interval and the last.
     clients: [[u32; COUNTERS]; 2],
     /// Gives each client its place in the order of refusals.
@@ -44,8 +44,7 @@ impl Shed {
             cuts: [0.0; PRIORITIES],
             changed: now,
             arrived: [0; PRIORITIES],
-            admitted: 0,
-            finished: 0,
+            backlog: 0,
             clients: [[0; COUNTERS]; 2],
             key: foldhash::fast::RandomState::default(),
             chance: 0,
@@ -76,27 +75,20 @@ impl Shed {
         ((place >> 11) as f64) < cut * (1_u64 << 53) as f64
     }
 
-    pub(super) fn admitted(&mut self) {
-        self.admitted += 1;
-    }
-
-    pub(super) fn finished(&mut self) {
-        self.finished += 1;
-    }
-
     pub(super) fn share(&self) -> f64 {
         self.share
     }
 
     /// Changes the share, if the interval is over. `wait` is the expected wait of a newcomer in
-    /// deadlines; `emptied` is when the queue was last empty.
-    pub(super) fn tick(&mut self, now: Boottime, wait: f64, emptied: Boottime) {
+    /// deadlines; `emptied` is when the queue was last empty; `backlog` is the work that waits or
+    /// runs.
+    pub(super) fn tick(&mut self, now: Boottime, wait: f64, emptied: Boottime, backlog: usize) {
         let passed = now.since(self.changed);
         if passed < INTERVAL {
             return;
         }
         let arrived: u32 = self.arrived.iter().sum();
-        let growth = f64::from(self.admitted) - f64::from(self.finished);
+        let growth = backlog as f64 - self.backlog as f64;
         if emptied >= self.changed {
             // One halving for each interval without a queue, also for those without requests.
             let intervals = passed.as_secs_f64() / INTERVAL.as_secs_f64();
@@ -111,7 +103,7 @@ impl Shed {
         };
         self.cuts = cuts(self.share, &self.arrived);
         self.arrived = [0; PRIORITIES];
-        (self.admitted, self.finished) = (0, 0);
+        self.backlog = backlog;
         self.clients.swap(0, 1);
         self.clients[0] = [0; COUNTERS];
         self.changed = now;

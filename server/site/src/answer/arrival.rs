@@ -6,6 +6,7 @@ use base_clock::Boottime;
 use millpond_http::Request;
 use millpond_pages::{Arrival, Priority, client_of};
 
+use crate::core::Core;
 use millpond_site_compile::page::Page;
 
 /// Returns the priority of a request for a page, as its fields tell (Fetch Metadata; a client that
@@ -38,12 +39,17 @@ fn says_crawler(agent: &[u8]) -> bool {
 }
 
 /// A request with a priority.
-pub(crate) fn arrival_of(request: &Request<'_>, priority: Priority, page: &Page) -> Arrival {
+pub(crate) fn arrival_of(
+    core: &Core,
+    request: &Request<'_>,
+    priority: Priority,
+    page: &Page,
+) -> Arrival {
     let client = request.client().address();
     Arrival {
         priority,
         client: client_of(client),
-        is_exempt: client.to_canonical().is_loopback(),
+        is_exempt: core.exempt.iter().any(|network| network.contains(client)),
         at: request.received,
         cost: page.counters.mean_fill(),
     }

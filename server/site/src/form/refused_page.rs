@@ -142,7 +142,12 @@ impl Submission {
             values,
             key,
             visitor,
-            arrival: arrival_of(&self.request.as_request(), Priority::Write, page),
+            arrival: arrival_of(
+                &self.core,
+                &self.request.as_request(),
+                Priority::Write,
+                page,
+            ),
             report: OnceLock::new(),
         }
     }

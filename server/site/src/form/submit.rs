@@ -102,7 +102,6 @@ impl Submission {
     /// Performs the form in this order: look up, verify, hash, write, session. The first step that
     /// fails ends it.
     async fn perform(&self, mut values: Vec<Value>) -> Result<Response, Response> {
-        let _writing = self.admitted()?;
         let mut results = self.look_up(&values).await?;
         self.verify(&values, &results).await?;
         let steps = self.form.steps.iter().zip(&results);
@@ -158,7 +157,9 @@ impl Submission {
         }
         let published = self.received.publish().await;
         published.map_err(|refusal| self.answer_error(&refusal_answer(&refusal)))?;
+        let writing = self.admitted()?;
         let written = self.core.database.write(steps.collect()).await;
+        drop(writing);
         if let Err(error) = &written {
             self.note_failure(error);
         }

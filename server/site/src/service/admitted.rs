@@ -1,5 +1,7 @@
 //! Whether a request that no hit answers is let in.
 
+use std::sync::atomic::Ordering;
+
 use millpond_http::Response;
 use millpond_pages::{Arrival, Priority};
 use millpond_store::MissReason;
@@ -21,18 +23,19 @@ impl SiteService {
         at: RequestContext<'_>,
         page: &Page,
         key: &[u8],
+        has_session: bool,
         why: &MissOrBypass,
     ) -> Result<Arrival, Response> {
-        let mut arrival = arrival_of(at.request, Priority::Document, page);
+        let mut arrival = arrival_of(&self.core, at.request, Priority::Document, page);
         let visitors = self.core.admission.visitors();
-        let is_new = matches!(why, MissOrBypass::Miss(MissReason::Absent)) && page.has_many_keys();
+        // Each visitor's own page is in no store.
+        let is_new = matches!(why, MissOrBypass::Miss(MissReason::Absent))
+            && page.has_many_keys()
+            && !page.private.load(Ordering::Relaxed);
+        let is_known = has_session || arrival.is_exempt || visitors.knows(arrival.client);
         let is_api = page.is_api_for(at.request);
         let priority = match priority_of(at.request, is_api) {
-            Priority::Document | Priority::Resource
-                if is_new && !arrival.is_exempt && !visitors.knows(arrival.client) =>
-            {
-                Priority::Stranger
-            }
+            Priority::Document | Priority::Resource if is_new && !is_known => Priority::Stranger,
             priority => priority,
         };
         arrival.priority = priority;
@@ -41,6 +44,7 @@ impl SiteService {
         }
         match self.core.admission.arrive(&mut arrival) {
             Err(refused) if !self.core.store.has_flight(key) => {
+                self.core.admission.count_refused();
                 let status = match priority {
                     // RFC 6585 section 4: there is too much of this client's kind.
                     Priority::Bot => 429,
