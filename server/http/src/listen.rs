@@ -5,7 +5,7 @@ use std::fs::{self, Permissions};
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::os::fd::{AsFd, OwnedFd};
-use std::os::unix::fs::PermissionsExt as _;
+use std::os::unix::fs::{FileTypeExt as _, PermissionsExt as _};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 
@@ -116,9 +116,10 @@ pub fn listen_group(addr: SocketAddr, workers: usize) -> io::Result<Vec<TcpListe
 /// # Errors
 /// As [`listen`]; `AddrInUse` if a program listens there, or the file is no socket.
 pub fn listen_unix(path: &Path) -> io::Result<TcpListener> {
-    let left_over = UnixStream::connect(path)
-        .is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused);
-    if left_over {
+    let is_socket = fs::symlink_metadata(path).is_ok_and(|file| file.file_type().is_socket());
+    // A file that is no socket refuses connections too.
+    let refuses = |error: io::Error| error.kind() == io::ErrorKind::ConnectionRefused;
+    if is_socket && UnixStream::connect(path).is_err_and(refuses) {
         fs::remove_file(path)?;
     }
     let socket = UnixListener::bind(path)?;

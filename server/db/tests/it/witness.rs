@@ -103,7 +103,7 @@ fn a_restriction_is_carried_on_along_keys() {
                 track: rows with album_id = id of album with artist_id = :r
             with a as (select * from album where artist_id = :r), t as (select t.* from track t join a on a.id = t.album_id) select count(*) from t join line on track_id = t.id
                 album: rows with artist_id = :r
-                line: every change
+                line: rows with track_id = id of track with album_id = id of album with artist_id = :r
                 track: rows with album_id = id of album with artist_id = :r
             with a (i, by) as (select id, artist_id from album) select * from a where i = :id
                 album: rows with id = :id

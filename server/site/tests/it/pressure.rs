@@ -14,7 +14,7 @@ use crate::support::TestSite;
 
 type Answering = Pin<Box<dyn Future<Output = Response>>>;
 
-/// One reader and one worker: three fills at once.
+/// One reader and one worker: two fills at once.
 fn site(deadline: &str) -> TestSite {
     let settings = format!("[cache]\nrefresh_ahead = 0\n[limits]\ndeadline = \"{deadline}\"\n");
     let files = [
@@ -55,7 +55,7 @@ fn asks(site: &TestSite, target: &str) -> Answering {
     }
 }
 
-/// Three fills that take all turns, and do not go on until they are polled again.
+/// Two fills that take all turns, and do not go on until they are polled again.
 fn busy(site: &TestSite) -> Vec<(String, Answering)> {
     let targets = (0..).map(|n| format!("/search?q={n}"));
     let fills = targets.map(|target| {
@@ -64,7 +64,7 @@ fn busy(site: &TestSite) -> Vec<(String, Answering)> {
         let is_pending = poll(&mut answering).is_none();
         is_pending.then_some((target, answering))
     });
-    fills.flatten().take(3).collect()
+    fills.flatten().take(2).collect()
 }
 
 fn poll(answering: &mut Answering) -> Option<Response> {
