@@ -5,11 +5,11 @@
 //! requests wait for counts once and goes first.
 //!
 //! - *At arrival* work is refused if the queue ahead of it would take longer than the deadline, or
-//!   if its priority is being [cut](shed).
+//!   if its priority is being cut.
 //! - *While it waits* the order is: priority, then waiting requests for each expected millisecond,
-//!   then age. While the queue does not empty for [`STANDING`], the newest goes first, because the
-//!   oldest will be too late in any case (Maurer, *Fail at Scale*, ACM Queue 13/8, 2015). What has
-//!   waited for longer than the deadline is refused.
+//!   then age. While the queue does not empty for a tenth of a second, the newest goes first, as
+//!   the oldest will be too late in any case (Maurer, *Fail at Scale*, ACM Queue 13/8, 2015). What
+//!   has waited for longer than the deadline is refused.
 //! - [Strangers](Priority::Stranger) may use a quarter of the connections while others need them; a
 //!   flight that a second client joins is no stranger's.
 //!
