@@ -7,9 +7,9 @@
 //! - *At arrival* work is refused if the queue ahead of it would take longer than the deadline, or
 //!   if its priority is being cut.
 //! - *While it waits* the order is: priority, then waiting requests for each expected millisecond,
-//!   then age. While the queue does not empty for a tenth of a second, the newest goes first, as
-//!   the oldest will be too late in any case (Maurer, *Fail at Scale*, ACM Queue 13/8, 2015). What
-//!   has waited for longer than the deadline is refused.
+//!   then age. While the queue does not and would not empty in a tenth of a second, the newest
+//!   goes first, as the oldest will be too late in any case (Maurer, *Fail at Scale*, ACM Queue
+//!   13/8, 2015). What has waited for longer than the deadline is refused.
 //! - [Strangers](Priority::Stranger) may use a quarter of the connections while others need them; a
 //!   flight that a second client joins is no stranger's.
 //!
@@ -39,7 +39,8 @@ use queue::{Queue, Waiting};
 use shed::Shed;
 pub use visitors::Visitors;
 
-/// A queue that has not been empty for this long is a standing queue.
+/// A queue that has not been empty for this long, and would take as long to empty, is a standing
+/// queue.
 const STANDING: Duration = Duration::from_millis(100);
 /// Others need the connections if one of them found none within this time.
 const LATELY: Duration = Duration::from_millis(100);
@@ -418,10 +419,12 @@ impl Admission {
                 true => Priority::Bot,
                 false => Priority::Ahead,
             };
-            let is_standing = now.since(state.emptied) > STANDING;
+            // A short queue that never empties is in order: that of a fixed number of clients.
+            let wait = state.queue.len() as f64 * state.service / self.slots as f64;
+            let is_standing = now.since(state.emptied) > STANDING && wait > STANDING.as_secs_f64();
             let Some(Waiting {
                 sender, arrival, ..
-            }) = state.queue.pop(lowest, is_standing)
+            }) = state.queue.pop(lowest, is_standing, now.minus(STANDING))
             else {
                 return;
             };

@@ -126,9 +126,15 @@ impl Queue {
         self.take(rank.filter(|rank| rank.serial == serial)?)
     }
 
-    /// Removes the fill that is next, of no lower priority than `lowest`: of those with the highest
-    /// priority and worth the oldest, or the newest.
-    pub(super) fn pop(&mut self, lowest: Priority, newest_first: bool) -> Option<Waiting> {
+    /// Removes the fill that is next, of no lower priority than `lowest`. If the newest is to be
+    /// first, it is the newest of those with the highest priority and worth; if not, the oldest of
+    /// them, or one of that priority which has waited since before `aged`.
+    pub(super) fn pop(
+        &mut self,
+        lowest: Priority,
+        newest_first: bool,
+        aged: Boottime,
+    ) -> Option<Waiting> {
         let first = *self.waiting.first_key_value()?.0;
         if first.priority > lowest {
             return None;
@@ -139,9 +145,21 @@ impl Queue {
         };
         let rank = match newest_first {
             true => *self.waiting.range(..=last).next_back()?.0,
-            false => first,
+            false => self.aged(first.priority, aged).unwrap_or(first),
         };
         self.take(rank)
+    }
+
+    /// Returns the oldest of a priority if it has waited since before `moment`. Without this, a
+    /// page whose cost seemed high for a moment would wait behind all that come later.
+    fn aged(&self, priority: Priority, moment: Boottime) -> Option<Rank> {
+        const LOOKED_AT: usize = 64;
+        let arrived = self.arrived.iter().take(LOOKED_AT);
+        let mut old = arrived.take_while(|(at, ..)| *at < moment);
+        old.find_map(|(_, flight, serial)| {
+            let rank = self.ranks.get(flight)?;
+            (rank.serial == *serial && rank.priority == priority).then_some(*rank)
+        })
     }
 
     /// Removes a fill that no request has joined since `moment`, or that has waited for twice

@@ -123,6 +123,10 @@ fn priority_comes_before_waiters_and_waiters_before_age() {
 fn the_newest_comes_first_while_the_queue_stands() {
     let admission = admission(1);
     let document = || arrival(Priority::Document);
+    // A fill takes 200 ms.
+    let turn = busy(&admission);
+    pass(2 * STANDING);
+    drop(turn);
     let turn = busy(&admission);
     let mut waiting = vec![("a", asks(&admission, "a", document()))];
     pass(STANDING + MILLISECOND);
