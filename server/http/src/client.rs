@@ -139,7 +139,8 @@ const fn bits(address: IpAddr) -> u128 {
 }
 
 /// Returns whether one of the networks has the address.
-pub(crate) fn is_in(networks: &[Network], address: IpAddr) -> bool {
+#[must_use]
+pub fn is_in(networks: &[Network], address: IpAddr) -> bool {
     networks.iter().any(|network| network.contains(address))
 }
 

@@ -1,4 +1,4 @@
-//! What each client does on all of its connections to all workers: see
+//! Counts of each client, over all of its connections to all workers: see
 //! [`ClientLimits`](crate::ClientLimits).
 //!
 //! A rate is one number, the moment up to which the client has paid: each request moves it forward,

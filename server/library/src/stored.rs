@@ -8,7 +8,7 @@ use base_clock::Boottime;
 use bytes::Bytes;
 use millpond_http::{OwnedRequest, Parts, Prepared, Reply, is_compressible};
 use millpond_pages::{
-    Arrival, CacheStatus, JoinOutcome, Priority, ProgramFeed, SeenChanges, Turn, client_of, need,
+    Arrival, CacheStatus, JoinOutcome, Priority, ProgramFeed, SeenChanges, Turn, need,
     repeat::{self, HitCheck},
     request_coding,
 };
@@ -108,11 +108,11 @@ impl PageRequest {
     }
 
     fn arrival(&self) -> Arrival {
-        let client = self.request.as_request().client().address();
+        let client = self.request.as_request().client();
         Arrival {
             priority: Priority::Document,
-            client: client_of(client),
-            is_exempt: client.to_canonical().is_loopback(),
+            client: client.network(),
+            is_exempt: client.address().is_loopback(),
             at: Boottime::now(),
             cost: Duration::ZERO,
         }

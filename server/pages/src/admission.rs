@@ -24,7 +24,6 @@ mod visitors;
 use std::{
     collections::HashMap,
     hash::BuildHasher,
-    net::IpAddr,
     pin::Pin,
     sync::Arc,
     task::{Context, Poll},
@@ -32,6 +31,7 @@ use std::{
 };
 
 use base_clock::Boottime;
+use millpond_http::ClientNetwork;
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
@@ -88,8 +88,8 @@ const PRIORITIES: usize = Priority::Bot as usize + 1;
 pub struct Arrival {
     /// Its priority.
     pub priority: Priority,
-    /// The client, by [`client_of`].
-    pub client: u64,
+    /// The client.
+    pub client: ClientNetwork,
     /// True if the client's fills are not counted: it is this machine, or stands for many.
     pub is_exempt: bool,
     /// When it arrived.
@@ -158,10 +158,17 @@ struct State {
     /// When other work than that of strangers last found no slot.
     others: Boottime,
     /// Fills of each client and network.
-    fills: HashMap<u64, u32, foldhash::fast::RandomState>,
+    fills: HashMap<Counted, u32, foldhash::fast::RandomState>,
     hour: Boottime,
     writes: Writes,
     stats: AdmissionStats,
+}
+
+/// Whose fills are counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Counted {
+    Client(ClientNetwork),
+    Network(ClientNetwork),
 }
 
 /// Writes that run. Their order is the database's.
@@ -242,7 +249,7 @@ impl Admission {
         let wait = ahead as f64 * state.service / slots as f64;
         let is_late = wait > self.patience(&state).as_secs_f64();
         let refused = match is_cut || is_late || is_low && ahead >= MOST_LOW {
-            true => Err(self.refusal(&state, chance_of(arrival))),
+            true => Err(self.refusal(&state, arrival.at)),
             false => Ok(()),
         };
         // Who waited for what has expired is woken when the lock is free.
@@ -299,7 +306,7 @@ impl Admission {
         self.grant(now);
         waiting.await.ok_or_else(|| {
             let state = self.state.lock();
-            self.refusal(&state, chance_of(&arrival))
+            self.refusal(&state, arrival.at)
         })
     }
 
@@ -307,7 +314,7 @@ impl Admission {
     ///
     /// # Errors
     /// The writes before it would take too long, or have hung for too long.
-    pub fn write(self: &Arc<Self>, client: u64, now: Boottime) -> Result<Writing, Refused> {
+    pub fn write(self: &Arc<Self>, now: Boottime) -> Result<Writing, Refused> {
         let mut state = self.state.lock();
         let writes = &mut state.writes;
         // Those that wait for a connection, with this one.
@@ -317,7 +324,7 @@ impl Admission {
         };
         if wait > f64::from(WRITE_PATIENCE) * self.deadline.as_secs_f64() {
             state.stats.refused += 1;
-            return Err(self.refusal(&state, client ^ now.as_nanos()));
+            return Err(self.refusal(&state, now));
         }
         if writes.running == 0 {
             writes.latest = now;
@@ -458,10 +465,11 @@ impl Admission {
         }
     }
 
-    /// One to five seconds, more while more is refused; spread by the client, so that those who
-    /// are refused together do not return together.
-    fn refusal(&self, state: &State, chance: u64) -> Refused {
+    /// One to five seconds, more while more is refused; spread by the nanosecond of arrival, so that
+    /// those who are refused together do not return together.
+    fn refusal(&self, state: &State, at: Boottime) -> Refused {
         let spread = 1 + (state.shed.share() * 4.0) as u64;
+        let chance = at.as_nanos();
         let retry_after = 1 + (chance.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 33) % spread;
         Refused {
             retry_after: retry_after as u32,
@@ -496,15 +504,11 @@ impl Drop for Turn {
     }
 }
 
-fn chance_of(arrival: &Arrival) -> u64 {
-    arrival.client ^ arrival.at.as_nanos()
-}
-
 impl State {
     fn has_too_many(&self, arrival: &Arrival) -> bool {
-        let fills = |of: u64| self.fills.get(&of).copied().unwrap_or(0);
+        let fills = |of: Counted| self.fills.get(&of).copied().unwrap_or(0);
         !arrival.is_exempt
-            && (fills(arrival.client) >= CLIENT_FILLS
+            && (fills(Counted::Client(arrival.client)) >= CLIENT_FILLS
                 || fills(network_of(arrival.client)) >= NETWORK_FILLS)
     }
 
@@ -513,7 +517,7 @@ impl State {
         if arrival.is_exempt {
             return;
         }
-        for of in [arrival.client, network_of(arrival.client)] {
+        for of in [Counted::Client(arrival.client), network_of(arrival.client)] {
             let fills = self.fills.entry(of).or_default();
             *fills = fills.saturating_add_signed(by);
             if *fills == 0 {
@@ -551,22 +555,12 @@ impl Drop for TurnWaiter {
     }
 }
 
-/// Returns the client behind an address: an IPv4 address, or the /64 of an IPv6 address, which is
-/// what one household has (RFC 6177).
-#[must_use]
-pub fn client_of(address: IpAddr) -> u64 {
-    match address.to_canonical() {
-        IpAddr::V4(address) => u64::from(address.to_bits()),
-        IpAddr::V6(address) => (address.to_bits() >> 64) as u64,
-    }
-}
-
-/// Returns the network of a client, under a number that is no client's.
-fn network_of(client: u64) -> u64 {
-    match u32::try_from(client) {
-        Ok(address) => 1 << 40 | u64::from(address >> 8),
-        Err(_) => 1 << 48 | client >> 16,
-    }
+/// Returns the network of a client: a /24, or a /48 of IPv6.
+fn network_of(client: ClientNetwork) -> Counted {
+    Counted::Network(match client {
+        ClientNetwork::V4(address) => ClientNetwork::V4(address & !0xff),
+        ClientNetwork::V6(bits) | ClientNetwork::V6Site(bits) => ClientNetwork::V6(bits & !0xffff),
+    })
 }
 
 #[cfg(test)]

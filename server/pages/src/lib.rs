@@ -23,7 +23,7 @@ mod stale;
 mod status;
 
 pub use admission::{
-    Admission, AdmissionStats, Arrival, Capacity, Priority, Refused, Turn, Writing, client_of,
+    Admission, AdmissionStats, Arrival, Capacity, Priority, Refused, Turn, Writing,
 };
 pub use coding::request_coding;
 pub use feed::{ChangeMark, DatabaseSink, Heard, ProgramFeed, SeenChanges};

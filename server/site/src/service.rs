@@ -13,7 +13,7 @@ use arc_swap::{ArcSwap, Cache};
 use bytes::Bytes;
 use millpond_db::{DatabaseFeed, Position};
 use millpond_http::{BodyHandling, Prepared, Reply, Request, Response, Service, Validity, path};
-use millpond_pages::{Arrival, CacheStatus, client_of, repeat, request_coding};
+use millpond_pages::{Arrival, CacheStatus, repeat, request_coding};
 use millpond_store::Hit;
 
 use crate::{
@@ -156,8 +156,8 @@ impl SiteService {
     ) -> Reply {
         let (generation, request) = (at.generation, at.request);
         page.counters.hit(self.worker);
-        let client = client_of(request.client().address());
-        self.core.admission.visitors().note(client);
+        let visitors = self.core.admission.visitors();
+        visitors.note(request.client().network());
         let mut validity = None;
         if let Cached::Page(prepared) = &**hit {
             if let Some(coding) = prepared.wanted(request) {

@@ -1,4 +1,4 @@
-//! What hostile inputs are made of: pieces that mean something to a parser. Each file in `words/`
+//! Pieces of hostile inputs, which mean something to a parser. Each file in `words/`
 //! has a piece on each line, with the escapes of Rust.
 
 use std::sync::LazyLock;

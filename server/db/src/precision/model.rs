@@ -120,6 +120,19 @@ pub(crate) enum Condition {
     Other(Mention),
 }
 
+impl Condition {
+    /// Returns the equality of two texts without regard to case.
+    pub(crate) fn folded(terms: [Term; 2]) -> Self {
+        Self::Equal {
+            sides: terms.map(|term| Side {
+                term,
+                mention: Mention::default(),
+            }),
+            class: Some(ValueClass::Folded),
+        }
+    }
+}
+
 /// One side of an equality.
 pub(crate) struct Side {
     pub(crate) term: Term,

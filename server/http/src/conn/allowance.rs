@@ -1,4 +1,4 @@
-//! What a connection may do before it asks the counts of its client again: requests that it takes
+//! Allowance of a connection before it asks the counts of its client again: requests it takes
 //! in batches, bytes that it pays for afterwards, and the pause of a client that moves too many.
 //!
 //! A hit counts in two numbers of its own connection. Where a proxy names the client in a field,

@@ -1,4 +1,4 @@
-//! What a server may do: its user, and its sandbox.
+//! Rights of a server: its user, and its sandbox.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, chown, symlink};

@@ -1,4 +1,4 @@
-//! What systemd does with a service: sockets that it hands over, and what it is told.
+//! A service under systemd: sockets that are handed over, and states that are reported.
 
 use std::net::TcpListener;
 use std::os::fd::OwnedFd;

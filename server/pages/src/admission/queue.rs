@@ -36,8 +36,8 @@ pub(super) struct Queue {
     waiting: BTreeMap<Rank, Waiting>,
     /// The rank of each flight that waits.
     ranks: HashMap<u64, Rank>,
-    /// Arrivals and joins, with flight and serial number; some may have left.
-    arrived: VecDeque<(Boottime, u64, u64)>,
+    /// Arrivals and joins of each priority, with flight and serial number; some may have left.
+    arrived: [VecDeque<(Boottime, u64, u64)>; PRIORITIES],
     /// How many wait, for each priority.
     counts: [usize; PRIORITIES],
     serial: u64,
@@ -75,7 +75,8 @@ impl Queue {
             waiters: 1,
             latest: arrival.at,
         };
-        self.arrived.push_back((arrival.at, flight, self.serial));
+        let arrived = &mut self.arrived[arrival.priority as usize];
+        arrived.push_back((arrival.at, flight, self.serial));
         self.insert(self.serial, waiting, mean);
         (flight, self.serial)
     }
@@ -116,7 +117,8 @@ impl Queue {
             Priority::Stranger if is_other => Priority::Resource,
             priority => priority,
         };
-        self.arrived.push_back((arrival.at, flight, rank.serial));
+        let arrived = &mut self.arrived[waiting.arrival.priority as usize];
+        arrived.push_back((arrival.at, flight, rank.serial));
         self.insert(rank.serial, waiting, mean);
     }
 
@@ -139,47 +141,50 @@ impl Queue {
         if first.priority > lowest {
             return None;
         }
+        let oldest = self.aged(first.priority, aged);
         let last = Rank {
             serial: u64::MAX,
             ..first
         };
         let rank = match newest_first {
             true => *self.waiting.range(..=last).next_back()?.0,
-            false => self.aged(first.priority, aged).unwrap_or(first),
+            false => oldest.unwrap_or(first),
         };
         self.take(rank)
     }
 
     /// Returns the oldest of a priority if it has waited since before `moment`. Without this, a
     /// page whose cost seemed high for a moment would wait behind all that come later.
-    fn aged(&self, priority: Priority, moment: Boottime) -> Option<Rank> {
-        const LOOKED_AT: usize = 64;
-        let arrived = self.arrived.iter().take(LOOKED_AT);
-        let mut old = arrived.take_while(|(at, ..)| *at < moment);
-        old.find_map(|(_, flight, serial)| {
-            let rank = self.ranks.get(flight)?;
-            (rank.serial == *serial && rank.priority == priority).then_some(*rank)
-        })
+    fn aged(&mut self, priority: Priority, moment: Boottime) -> Option<Rank> {
+        let arrived = &mut self.arrived[priority as usize];
+        while let Some(&(at, flight, serial)) = arrived.front() {
+            let rank = self.ranks.get(&flight).copied();
+            match rank.filter(|rank| (rank.serial, rank.priority) == (serial, priority)) {
+                Some(rank) => return (at < moment).then_some(rank),
+                // It has left.
+                None => _ = arrived.pop_front(),
+            }
+        }
+        None
     }
 
     /// Removes a fill that no request has joined since `moment`, or that has waited for twice
     /// `patience`; none if there is none such.
     pub(super) fn expire(&mut self, moment: Boottime, patience: Duration) -> Option<Waiting> {
-        if self.waiting.is_empty() {
-            self.arrived.clear();
-        }
         let longest = moment.minus(patience);
-        while let Some(&(at, flight, serial)) = self.arrived.front()
-            && at < moment
-        {
-            self.arrived.pop_front();
-            let rank = self.ranks.get(&flight);
-            let waiting = rank.and_then(|rank| self.waiting.get(rank));
-            // A later join has an entry of its own.
-            if waiting.is_some_and(|it| it.latest < moment || it.arrival.at < longest)
-                && let Some(waiting) = self.remove(flight, serial)
+        for priority in 0..PRIORITIES {
+            while let Some(&(at, flight, serial)) = self.arrived[priority].front()
+                && at < moment
             {
-                return Some(waiting);
+                self.arrived[priority].pop_front();
+                let rank = self.ranks.get(&flight);
+                let waiting = rank.and_then(|rank| self.waiting.get(rank));
+                // A later join has an entry of its own.
+                if waiting.is_some_and(|it| it.latest < moment || it.arrival.at < longest)
+                    && let Some(waiting) = self.remove(flight, serial)
+                {
+                    return Some(waiting);
+                }
             }
         }
         None

@@ -33,7 +33,7 @@ fn admission(slots: usize) -> Arc<Admission> {
 fn arrival(priority: Priority) -> Arrival {
     Arrival {
         priority,
-        client: 1,
+        client: ClientNetwork::V4(1),
         is_exempt: true,
         at: now(),
         cost: MILLISECOND,
@@ -195,7 +195,7 @@ fn strangers_take_a_quarter_while_others_ask_and_all_when_nobody_does() {
 fn a_client_with_many_fills_goes_last() {
     let admission = admission(1);
     let of = |client: u32| Arrival {
-        client: u64::from(client),
+        client: ClientNetwork::V4(client),
         is_exempt: false,
         ..arrival(Priority::Document)
     };
@@ -221,13 +221,13 @@ fn a_client_with_many_fills_goes_last() {
 #[test]
 fn writes_that_hang_are_refused_and_others_not() {
     let admission = admission(1);
-    let writing = admission.write(1, now()).unwrap();
+    let writing = admission.write(now()).unwrap();
     pass(Duration::from_secs(4));
-    let second = admission.write(1, now()).unwrap();
+    let second = admission.write(now()).unwrap();
     pass(Duration::from_secs(2));
-    assert!(admission.write(1, now()).is_err());
+    assert!(admission.write(now()).is_err());
     drop((writing, second));
-    assert!(admission.write(1, now()).is_ok());
+    assert!(admission.write(now()).is_ok());
 }
 
 /// Counts of a simulated load.
@@ -242,7 +242,7 @@ struct LoadOutcome {
 
 /// Loads a server with two slots that makes a page in a millisecond: with `load` times the requests
 /// that it can answer, for `time`, from `clients` addresses.
-fn simulate(admission: &Arc<Admission>, load: u32, time: Duration, clients: u64) -> LoadOutcome {
+fn simulate(admission: &Arc<Admission>, load: u32, time: Duration, clients: u32) -> LoadOutcome {
     let mut outcome = LoadOutcome::default();
     let mut waiting: Vec<(Boottime, Waits)> = Vec::new();
     let mut running: Vec<(Boottime, Boottime, Turn)> = Vec::new();
@@ -255,7 +255,7 @@ fn simulate(admission: &Arc<Admission>, load: u32, time: Duration, clients: u64)
                 .wrapping_mul(6_364_136_223_846_793_005)
                 .wrapping_add(1);
             let mut arrival = arrival(Priority::Document);
-            arrival.client = (chance >> 33) % clients;
+            arrival.client = ClientNetwork::V4((chance >> 33) as u32 % clients);
             if admission.arrive(&mut arrival).is_err() {
                 outcome.refused += 1;
                 continue;

@@ -5,6 +5,8 @@ use std::{
     sync::atomic::{AtomicU64, AtomicUsize, Ordering},
 };
 
+use millpond_http::ClientNetwork;
+
 /// Bits of one map. A hundred thousand clients set a twentieth of them, so one stranger in twenty
 /// passes for a client that was seen.
 const BITS: usize = 1 << 21;
@@ -26,9 +28,9 @@ impl Visitors {
         }
     }
 
-    /// Notes a client, by [`client_of`](super::client_of). Writes nothing if it was noted before.
+    /// Notes a client. Writes nothing if it was noted before.
     #[inline]
-    pub fn note(&self, client: u64) {
+    pub fn note(&self, client: ClientNetwork) {
         let (word, bit) = self.place(client);
         let word = &self.maps[self.current.load(Ordering::Relaxed)][word];
         if word.load(Ordering::Relaxed) & bit == 0 {
@@ -38,7 +40,7 @@ impl Visitors {
 
     /// Returns whether a client was noted.
     #[must_use]
-    pub fn knows(&self, client: u64) -> bool {
+    pub fn knows(&self, client: ClientNetwork) -> bool {
         let (word, bit) = self.place(client);
         let mut maps = self.maps.iter();
         maps.any(|map| map[word].load(Ordering::Relaxed) & bit != 0)
@@ -52,7 +54,7 @@ impl Visitors {
         self.current.store(next, Ordering::Relaxed);
     }
 
-    fn place(&self, client: u64) -> (usize, u64) {
+    fn place(&self, client: ClientNetwork) -> (usize, u64) {
         let hash = self.key.hash_one(client) as usize;
         (hash / 64 % (BITS / 64), 1 << (hash % 64))
     }
@@ -65,11 +67,11 @@ mod tests {
     #[test]
     fn a_client_is_known_for_one_to_two_hours() {
         let visitors = Visitors::new();
-        assert!(!visitors.knows(7));
-        visitors.note(7);
+        assert!(!visitors.knows(ClientNetwork::V4(7)));
+        visitors.note(ClientNetwork::V4(7));
         visitors.next_hour();
-        assert!(visitors.knows(7) && !visitors.knows(8));
+        assert!(visitors.knows(ClientNetwork::V4(7)) && !visitors.knows(ClientNetwork::V4(8)));
         visitors.next_hour();
-        assert!(!visitors.knows(7));
+        assert!(!visitors.knows(ClientNetwork::V4(7)));
     }
 }

@@ -1,10 +1,10 @@
 //! Facts of a request by which admission goes.
 
-use std::time::Duration;
+use std::{net::Ipv4Addr, time::Duration};
 
 use base_clock::Boottime;
-use millpond_http::Request;
-use millpond_pages::{Arrival, Priority, client_of};
+use millpond_http::{Client, Request, is_in};
+use millpond_pages::{Arrival, Priority};
 
 use crate::core::Core;
 use millpond_site_compile::page::Page;
@@ -45,11 +45,11 @@ pub(crate) fn arrival_of(
     priority: Priority,
     page: &Page,
 ) -> Arrival {
-    let client = request.client().address();
+    let client = request.client();
     Arrival {
         priority,
-        client: client_of(client),
-        is_exempt: core.exempt.iter().any(|network| network.contains(client)),
+        client: client.network(),
+        is_exempt: is_in(&core.exempt, client.address()),
         at: request.received,
         cost: page.counters.mean_fill(),
     }
@@ -59,7 +59,7 @@ pub(crate) fn arrival_of(
 pub(crate) fn own_arrival(cost: Duration) -> Arrival {
     Arrival {
         priority: Priority::Ahead,
-        client: 0,
+        client: Client::new(Ipv4Addr::LOCALHOST.into()).network(),
         is_exempt: true,
         at: Boottime::now(),
         cost,

@@ -6,7 +6,7 @@ use base_clock::Boottime;
 use bytes::Bytes;
 use millpond_db::{Bind, ConstraintKind, Error, Expect, Position, ResultRows, Value, WriteStep};
 use millpond_http::{OwnedRequest, Request, Response};
-use millpond_pages::{Writing, client_of};
+use millpond_pages::Writing;
 
 use super::{
     body::{BodyKind, WriteBody},
@@ -128,8 +128,7 @@ impl Submission {
     /// The answer while there are too many.
     fn admitted(&self) -> Result<Writing, Response> {
         let request = self.request.as_request();
-        let client = client_of(request.client().address());
-        let admitted = self.core.admission.write(client, Boottime::now());
+        let admitted = self.core.admission.write(Boottime::now());
         admitted.map_err(|refused| {
             let is_api = !self.form.is_for_people();
             self.generation.refuse_busy(&request, is_api, 503, refused)

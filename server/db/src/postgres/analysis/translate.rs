@@ -380,13 +380,7 @@ impl<'t> Translation<'_, 't> {
             is_text.then_some([Term::Column(found), Term::Value(operand)])
         };
         let terms = is_folded([left, right]).or_else(|| is_folded([right, left]))?;
-        Some(Condition::Equal {
-            sides: terms.map(|term| Side {
-                term,
-                mention: Mention::default(),
-            }),
-            class: Some(ValueClass::Folded),
-        })
+        Some(Condition::folded(terms))
     }
 
     /// Returns the condition that a column is true, or false.

@@ -369,13 +369,7 @@ impl<'a, 'c> Translation<'a, 'c> {
             is_text.then_some([Term::Column(column), Term::Value(value)])
         };
         let terms = is_folded([left, right]).or_else(|| is_folded([right, left]))?;
-        Some(Condition::Equal {
-            sides: terms.map(|term| Side {
-                term,
-                mention: Mention::default(),
-            }),
-            class: Some(ValueClass::Folded),
-        })
+        Some(Condition::folded(terms))
     }
 
     fn in_list(&self, side: &Expr, list: &[Expr], at: (BlockId, &Scope<'a>)) -> Condition {
