@@ -465,8 +465,8 @@ impl Admission {
         }
     }
 
-    /// One to five seconds, more while more is refused; spread by the nanosecond of arrival, so that
-    /// those who are refused together do not return together.
+    /// One to five seconds, more while more is refused; spread by the nanosecond of arrival, so
+    /// that those who are refused together do not return together.
     fn refusal(&self, state: &State, at: Boottime) -> Refused {
         let spread = 1 + (state.shed.share() * 4.0) as u64;
         let chance = at.as_nanos();

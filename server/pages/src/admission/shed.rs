@@ -94,6 +94,11 @@ impl Shed {
             let intervals = passed.as_secs_f64() / INTERVAL.as_secs_f64();
             self.share *= 0.5_f64.powf(intervals);
         } else {
+            // A burst that is soon done is no overload, however much more it is than nothing.
+            let growth = match wait > WAIT {
+                true => growth,
+                false => growth.min(0.0),
+            };
             self.share += GROWTH * growth / f64::from(arrived.max(1)) + EXCESS * (wait - WAIT);
         }
         self.share = match self.share {

@@ -311,3 +311,29 @@ fn under_three_times_the_capacity_goodput_stays_and_the_end_of_the_surge_is_soon
         );
     }
 }
+
+#[test]
+fn clients_that_ask_again_at_once_are_never_refused() {
+    let admission = admission(2);
+    let mut running: Vec<(Boottime, Turn)> = Vec::new();
+    let mut waiting: Vec<Waits> = Vec::new();
+    for _ in 0..5000 {
+        // 64 clients, each with one request: a wait of 32 ms.
+        while waiting.len() + running.len() < 64 {
+            let mut arrival = arrival(Priority::Document);
+            admission.arrive(&mut arrival).expect("a short queue");
+            let admission = admission.clone();
+            waiting.push(Box::pin(async move { admission.turn(None, arrival).await }));
+        }
+        waiting.retain_mut(|waits| match poll(waits) {
+            Some(turn) => {
+                running.push((now().plus(MILLISECOND), turn.expect("a short wait")));
+                false
+            }
+            None => true,
+        });
+        pass(MILLISECOND);
+        running.retain(|(done, _)| *done > now());
+    }
+    assert!(admission.stats().finished >= 9900);
+}
