@@ -11,7 +11,7 @@ use crate::sql::Dialect;
 use crate::sqlite::Sqlite;
 use crate::{
     AppliedFile, Call, Error, FileChange, FileOutcome, GoneFile, Health, Migration, Position,
-    PostgresOptions, Query, ReadResult, Rehearsal, Requirement, SqlError, SqliteOptions,
+    PostgresOptions, Query, ReadResult, ReadTerms, Rehearsal, Requirement, SqlError, SqliteOptions,
     TableColumn, Value, WriteResult, WriteStep,
 };
 
@@ -140,23 +140,17 @@ impl Database {
     /// [`Error::Overloaded`] at once if the queue is full; [`Error::Timeout`]; [`Error::Sql`] if
     /// the schema has changed so that a statement no longer makes sense.
     pub async fn read(&self, calls: Vec<Call>) -> Result<ReadResult, Error> {
-        match &self.engine {
-            Engine::Sqlite(sqlite) => sqlite.read(calls).await,
-            Engine::Postgres(postgres) => postgres.read(calls, false).await,
-        }
+        self.read_with(calls, ReadTerms::default()).await
     }
 
-    /// Runs calls whose results several visitors may share, all in one snapshot. With PostgreSQL, a
-    /// replica may answer if it shows everything that the feed has delivered
-    /// ([`PostgresOptions::replicas`]). Not for a visitor who waits for a [position](Self::pass)
-    /// that the feed has not passed.
+    /// Runs the calls, all in one snapshot, on other terms than those of [`read`](Self::read).
     ///
     /// # Errors
     /// Those of [`read`](Self::read).
-    pub async fn read_spread(&self, calls: Vec<Call>) -> Result<ReadResult, Error> {
+    pub async fn read_with(&self, calls: Vec<Call>, terms: ReadTerms) -> Result<ReadResult, Error> {
         match &self.engine {
-            Engine::Sqlite(sqlite) => sqlite.read(calls).await,
-            Engine::Postgres(postgres) => postgres.read(calls, true).await,
+            Engine::Sqlite(sqlite) => sqlite.read(calls, terms).await,
+            Engine::Postgres(postgres) => postgres.read(calls, terms).await,
         }
     }
 

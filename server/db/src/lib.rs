@@ -62,7 +62,10 @@ pub use health::Health;
 pub use migration::Migration;
 pub use position::Position;
 pub use postgres::{PostgresOptions, PostgresSession, Rehearsal, TextRow};
-pub use query::{Bind, Call, Deps, Expect, Param, Query, ReadResult, WriteResult, WriteStep};
+pub use query::{
+    Bind, Call, Deps, Expect, HeldByRead, Param, Query, ReadResult, ReadTerms, WriteResult,
+    WriteStep,
+};
 pub use requirement::Requirement;
 pub use sqlite::backup::back_up;
 pub use sqlite::options::SqliteOptions;

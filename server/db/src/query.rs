@@ -225,6 +225,21 @@ pub struct Call {
     pub params: Vec<Value>,
 }
 
+/// What is kept as long as a read runs, also when its caller has gone.
+pub type HeldByRead = Arc<dyn Any + Send + Sync>;
+
+/// Terms of a read.
+#[derive(Clone, Debug, Default)]
+pub struct ReadTerms {
+    /// True if several visitors may share the results: with PostgreSQL, a replica may answer if it
+    /// shows everything that the feed has delivered
+    /// ([`PostgresOptions::replicas`](crate::PostgresOptions::replicas)). Not for a visitor who
+    /// waits for a [position](crate::Database::pass) that the feed has not passed.
+    pub is_spread: bool,
+    /// Dropped when the read is over.
+    pub held: Option<HeldByRead>,
+}
+
 /// The result of a read.
 #[derive(Clone, Debug)]
 pub struct ReadResult {

@@ -201,10 +201,12 @@ impl ServerSettings {
             writers: self.blocking_threads,
             workers: 0,
         };
+        let admission = Admission::new(capacity, PAGE_DEADLINE);
+        admission.look_regularly().map_err(StartError::Threads)?;
         let shared = Arc::new(Shared {
             routes,
             pool: BlockingPool::new(self.blocking_threads, self.blocking_queue),
-            admission: Admission::new(capacity, PAGE_DEADLINE),
+            admission,
             compressor: Compressor::start(),
             log,
             whole_body: self.limits.body as u64,

@@ -22,11 +22,17 @@ mod shed;
 mod visitors;
 
 use std::{
+    any::Any,
     collections::HashMap,
     hash::BuildHasher,
+    io,
     pin::Pin,
-    sync::Arc,
+    sync::{
+        Arc,
+        atomic::{AtomicU32, Ordering},
+    },
     task::{Context, Poll},
+    thread,
     time::Duration,
 };
 
@@ -101,8 +107,21 @@ pub struct Arrival {
 /// Work was refused: there is too much of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Refused {
-    /// Seconds after which the client may ask again, spread over the clients.
-    pub retry_after: u32,
+    /// The most seconds after which to ask again.
+    most: u32,
+}
+
+impl Refused {
+    /// Too much at once, which will soon be over.
+    pub const BRIEFLY: Self = Self { most: 1 };
+
+    /// Returns the seconds after which one client may ask again. Each call gives another number, so
+    /// that those who are refused together do not return together.
+    #[must_use]
+    pub fn retry_after(self) -> u32 {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        1 + NEXT.fetch_add(1, Ordering::Relaxed) % self.most
+    }
 }
 
 /// Means by which pages are made.
@@ -249,7 +268,7 @@ impl Admission {
         let wait = ahead as f64 * state.service / slots as f64;
         let is_late = wait > self.patience(&state).as_secs_f64();
         let refused = match is_cut || is_late || is_low && ahead >= MOST_LOW {
-            true => Err(self.refusal(&state, arrival.at)),
+            true => Err(refusal(&state)),
             false => Ok(()),
         };
         // Who waited for what has expired is woken when the lock is free.
@@ -304,10 +323,8 @@ impl Admission {
         };
         // What may run although others wait: the others are strangers.
         self.grant(now);
-        waiting.await.ok_or_else(|| {
-            let state = self.state.lock();
-            self.refusal(&state, arrival.at)
-        })
+        let turn = waiting.await;
+        turn.ok_or_else(|| refusal(&self.state.lock()))
     }
 
     /// Admits a write, which has a queue of its own at the database.
@@ -324,7 +341,7 @@ impl Admission {
         };
         if wait > f64::from(WRITE_PATIENCE) * self.deadline.as_secs_f64() {
             state.stats.refused += 1;
-            return Err(self.refusal(&state, now));
+            return Err(refusal(&state));
         }
         if writes.running == 0 {
             writes.latest = now;
@@ -337,17 +354,20 @@ impl Admission {
     /// higher.
     pub fn joined(&self, key: &[u8], arrival: &Arrival) {
         let flight = self.hasher.hash_one(key);
-        let now = (self.clock)();
+        let at = (self.clock)();
         let mut state = self.state.lock();
         let mean = Duration::from_secs_f64(state.service);
-        state.queue.joined(
-            flight,
-            &Arrival {
-                at: now,
-                ..*arrival
-            },
-            mean,
-        );
+        state
+            .queue
+            .joined(flight, &Arrival { at, ..*arrival }, mean);
+    }
+
+    /// Notes that a request that had [joined](Self::joined) a flight has gone before its end.
+    pub fn left(&self, key: &[u8]) {
+        let flight = self.hasher.hash_one(key);
+        let mut state = self.state.lock();
+        let mean = Duration::from_secs_f64(state.service);
+        state.queue.left(flight, mean);
     }
 
     /// Refuses what has waited too long, and lets the share that is cut follow the load. It is
@@ -356,6 +376,23 @@ impl Admission {
         let expired = self.tick(&mut self.state.lock(), now);
         drop(expired);
         self.grant(now);
+    }
+
+    /// [Looks](Self::look) from a thread of its own, as long as there is another owner.
+    ///
+    /// # Errors
+    /// There is no thread for it.
+    pub fn look_regularly(self: &Arc<Self>) -> io::Result<()> {
+        let admission = Arc::downgrade(self);
+        let look = move || {
+            while let Some(admission) = admission.upgrade() {
+                admission.look((admission.clock)());
+                drop(admission);
+                thread::sleep(STANDING);
+            }
+        };
+        let thread = thread::Builder::new().name("admission".to_owned());
+        thread.spawn(look).map(drop)
     }
 
     /// Figures for the owner.
@@ -407,11 +444,11 @@ impl Admission {
     fn start(self: &Arc<Self>, state: &mut State, arrival: Arrival, now: Boottime) -> Turn {
         state.running += 1;
         state.running_low += usize::from(is_low(arrival.priority));
-        Turn {
+        Turn(Arc::new(TakenSlot {
             admission: self.clone(),
             arrival,
             started: now,
-        }
+        }))
     }
 
     /// Starts what may start.
@@ -464,17 +501,12 @@ impl Admission {
             self.grant(now);
         }
     }
+}
 
-    /// One to five seconds, more while more is refused; spread by the nanosecond of arrival, so
-    /// that those who are refused together do not return together.
-    fn refusal(&self, state: &State, at: Boottime) -> Refused {
-        let spread = 1 + (state.shed.share() * 4.0) as u64;
-        let chance = at.as_nanos();
-        let retry_after = 1 + (chance.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 33) % spread;
-        Refused {
-            retry_after: retry_after as u32,
-        }
-    }
+/// One to five seconds, more while more is refused.
+fn refusal(state: &State) -> Refused {
+    let most = 1 + (state.shed.share() * 4.0) as u32;
+    Refused { most }
 }
 
 /// A write that runs, until this is dropped.
@@ -491,14 +523,26 @@ impl Drop for Writing {
     }
 }
 
-/// The right to use a slot, until it is dropped.
-pub struct Turn {
+/// The right to use a slot, until it and what [`held`](Self::held) has given are dropped.
+#[derive(Clone)]
+pub struct Turn(Arc<TakenSlot>);
+
+impl Turn {
+    /// Returns what to give to work that may go on when its request has gone, such as a read of the
+    /// database: the slot is taken as long as the work takes.
+    #[must_use]
+    pub fn held(&self) -> Arc<dyn Any + Send + Sync> {
+        self.0.clone()
+    }
+}
+
+struct TakenSlot {
     admission: Arc<Admission>,
     arrival: Arrival,
     started: Boottime,
 }
 
-impl Drop for Turn {
+impl Drop for TakenSlot {
     fn drop(&mut self) {
         self.admission.end(&self.arrival, self.started);
     }

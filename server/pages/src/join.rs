@@ -11,6 +11,15 @@ use crate::{Admission, Arrival, Refused, Turn};
 /// are needed only if fills panic or are cancelled.
 const ATTEMPTS: usize = 8;
 
+/// Says that a request has gone while it waited for a flight.
+struct Leaving<'r>(&'r Admission, &'r [u8]);
+
+impl Drop for Leaving<'_> {
+    fn drop(&mut self) {
+        self.0.left(self.1);
+    }
+}
+
 /// Result of joining flights.
 pub enum JoinOutcome<V: Value, F: Feed> {
     /// Meanwhile the value has arrived in the store.
@@ -70,7 +79,10 @@ impl<V: Value, F: Feed> FillRequest<'_, V, F> {
                 Joined::Wait(waiting) => {
                     waits();
                     self.admission.joined(key, &self.arrival);
-                    match waiting.await {
+                    let leaving = Leaving(self.admission, key);
+                    let end = waiting.await;
+                    std::mem::forget(leaving);
+                    match end {
                         FlightEnd::Value(value) => return JoinOutcome::Shared(value),
                         FlightEnd::Private => return JoinOutcome::Alone,
                         FlightEnd::Retry => {}

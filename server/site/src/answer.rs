@@ -194,8 +194,11 @@ impl Ask {
         &self,
         permit: Permit<Cached, DatabaseFeed>,
     ) -> Option<FillOutcome> {
-        let Ok((MadePage::Shared(_, outcome), _)) = self.make(permit).await else {
-            return None;
+        let outcome = match self.make(permit).await {
+            Ok((MadePage::Shared(_, outcome), _)) => outcome,
+            // As by the fence: it is tried again.
+            Err(PageFailure::Busy(_)) => Some(FillOutcome::Fenced),
+            _ => return None,
         };
         if outcome == Some(FillOutcome::Stored) {
             self.page.counters.ahead.fetch_add(1, Ordering::Relaxed);
@@ -211,7 +214,7 @@ impl Ask {
         let begun = self.asked(&self.key).begin(&mut permit).await;
         let started = Boottime::now();
         let gathered = match &begun {
-            Ok(_) => self.gather(Some(&permit)).await,
+            Ok(turn) => self.gather(Some(&permit), Some(turn)).await,
             Err(refused) => Err(PageFailure::from(*refused)),
         };
         let mut gathered = match gathered {
@@ -266,9 +269,9 @@ impl Ask {
     pub(crate) async fn answer_uncached(self) -> Response {
         let turn = self.turn().await;
         let started = Boottime::now();
-        let gathered = match turn {
-            Ok(_) => self.gather(None).await,
-            Err(refused) => Err(refused.into()),
+        let gathered = match &turn {
+            Ok(turn) => self.gather(None, Some(turn)).await,
+            Err(refused) => Err((*refused).into()),
         };
         let gathered = match gathered {
             Ok(gathered) => gathered,
@@ -336,7 +339,7 @@ impl Ask {
         &self,
     ) -> Result<(Vec<Arc<QueryResult>>, Duration), Arc<Cached>> {
         if !self.core.cache {
-            let gathered = self.gather(None).await;
+            let gathered = self.gather(None, None).await;
             let gathered = gathered.map_err(|failure| Arc::new(Cached::Failed(failure)))?;
             return Ok((gathered.objects, gathered.database));
         }
@@ -390,7 +393,7 @@ impl Ask {
         let begun = self.asked(&key).begin(&mut permit).await;
         let started = Boottime::now();
         let gathered = match &begun {
-            Ok(_) => self.gather(None).await,
+            Ok(turn) => self.gather(None, Some(turn)).await,
             Err(refused) => Err(PageFailure::from(*refused)),
         };
         let gathered = match gathered {

@@ -25,14 +25,15 @@ use super::replica::Replicas;
 use super::sql::Rewritten;
 use super::statement::Statement;
 use super::{migrate, read, requirements, statement, write};
-use crate::{Call, Error, Migration, ReadResult, Requirement, SqlError, WriteResult, WriteStep};
+use crate::{
+    Call, Error, Migration, ReadResult, ReadTerms, Requirement, SqlError, WriteResult, WriteStep,
+};
 
 /// Request to a thread.
 pub(super) enum Job {
     Read {
         calls: Vec<Call>,
-        /// True if a replica may answer.
-        spread: bool,
+        terms: ReadTerms,
         reply: oneshot::Sender<Result<ReadResult, Error>>,
     },
     Write {
@@ -240,11 +241,11 @@ async fn serve(
 async fn read_somewhere(
     servers: &Servers,
     calls: &[Call],
-    spread: bool,
+    is_spread: bool,
     mut turn: ConnectionPermit,
     reply: oneshot::Sender<Result<ReadResult, Error>>,
 ) {
-    let replica_read = if spread {
+    let replica_read = if is_spread {
         servers.replicas.replica_read(calls)
     } else {
         None
@@ -276,12 +277,13 @@ async fn work(servers: &Servers, job: Job, turn: ConnectionPermit) {
     match job {
         Job::Read {
             calls,
-            spread,
+            terms: ReadTerms { is_spread, held },
             reply,
         } => {
             if !reply.is_closed() {
-                read_somewhere(servers, &calls, spread, turn, reply).await;
+                read_somewhere(servers, &calls, is_spread, turn, reply).await;
             }
+            drop(held);
         }
         Job::Write { steps, reply } => {
             if !reply.is_closed() {

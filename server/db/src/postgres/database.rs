@@ -23,8 +23,8 @@ use super::tls::Tls;
 use super::{file_rows, replica, sql};
 use crate::feed::DatabaseFeed;
 use crate::{
-    Call, Error, FeedKind, Health, Migration, Position, ReadResult, Requirement, SqlError,
-    WriteResult, WriteStep,
+    Call, Error, FeedKind, Health, Migration, Position, ReadResult, ReadTerms, Requirement,
+    SqlError, WriteResult, WriteStep,
 };
 
 /// After this silence server and feed give each other up, and the slot with them: a node that hangs
@@ -201,12 +201,15 @@ impl Postgres {
         outcome.map_err(SqlError::new).flatten()
     }
 
-    /// `spread`: a replica may answer.
-    pub(crate) async fn read(&self, calls: Vec<Call>, spread: bool) -> Result<ReadResult, Error> {
+    pub(crate) async fn read(
+        &self,
+        calls: Vec<Call>,
+        terms: ReadTerms,
+    ) -> Result<ReadResult, Error> {
         let (reply, answer) = oneshot::channel();
         self.push(Job::Read {
             calls,
-            spread,
+            terms,
             reply,
         })?;
         answer.await.map_err(|_| self.unanswered())?

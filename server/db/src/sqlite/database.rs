@@ -18,8 +18,8 @@ use super::writer::{WriteJob, Writer};
 use crate::feed::DatabaseFeed;
 use crate::queue::QueueRefusal;
 use crate::{
-    Call, Error, Health, Migration, Position, ReadResult, Requirement, SqlError, WriteResult,
-    WriteStep,
+    Call, Error, Health, Migration, Position, ReadResult, ReadTerms, Requirement, SqlError,
+    WriteResult, WriteStep,
 };
 
 /// An open SQLite database. Cheap to clone. Its methods are those of [`crate::Database`].
@@ -126,13 +126,18 @@ impl Sqlite {
         Ok(Statement::new(analysis))
     }
 
-    pub(crate) async fn read(&self, calls: Vec<Call>) -> Result<ReadResult, Error> {
+    pub(crate) async fn read(
+        &self,
+        calls: Vec<Call>,
+        terms: ReadTerms,
+    ) -> Result<ReadResult, Error> {
         let (reply, answer) = oneshot::channel();
-        self.inner
-            .shared
-            .reads
-            .push(ReadJob { calls, reply })
-            .map_err(Error::from)?;
+        let job = ReadJob {
+            calls,
+            held: terms.held,
+            reply,
+        };
+        self.inner.shared.reads.push(job).map_err(Error::from)?;
         answer.await.map_err(|_| Error::stopping())?
     }
 

@@ -19,11 +19,13 @@ use super::shared::SqliteShared;
 use super::statement::Statement;
 use crate::queue::QueueItem;
 use crate::sqlite::analysis::{Analysis, analyse};
-use crate::{Call, Error, Expect, Query, ReadResult, SqlError, Value};
+use crate::{Call, Error, Expect, HeldByRead, Query, ReadResult, SqlError, Value};
 
 /// A read that waits for a connection.
 pub(crate) struct ReadJob {
     pub(crate) calls: Vec<Call>,
+    /// Dropped when the read is over.
+    pub(crate) held: Option<HeldByRead>,
     pub(crate) reply: oneshot::Sender<Result<ReadResult, Error>>,
 }
 
@@ -64,7 +66,7 @@ impl ReaderSlot {
 
 /// Reads until the queue is closed.
 pub(crate) fn run_reader(shared: &SqliteShared, slot: &ReaderSlot) {
-    while let QueueItem::Job(ReadJob { calls, reply }) = shared.reads.pop(None) {
+    while let QueueItem::Job(ReadJob { calls, held, reply }) = shared.reads.pop(None) {
         // The caller has dropped its future.
         if reply.is_closed() {
             continue;
@@ -75,6 +77,7 @@ pub(crate) fn run_reader(shared: &SqliteShared, slot: &ReaderSlot) {
                 *slot.lock() = None;
                 Err(Error::unavailable("a read failed unexpectedly"))
             });
+        drop(held);
         // The send fails if the caller has dropped its future, and nothing remains to be done.
         let _ = reply.send(result);
     }

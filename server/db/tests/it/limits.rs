@@ -1,8 +1,11 @@
 //! Queues, timeouts, cancellation and stopping.
 
+use std::future::Future;
+use std::sync::Arc;
+use std::task::{Context, Waker};
 use std::time::Duration;
 
-use millpond_db::{Call, Error, Query, Value};
+use millpond_db::{Call, Error, Query, ReadTerms, Value};
 
 use crate::support::{SqliteFixture, in_time, int, text, wait};
 
@@ -72,6 +75,32 @@ fn a_statement_that_runs_too_long_is_interrupted_and_the_reader_goes_on() {
     ));
     let query = fixture.prepare("select count(*) from t");
     assert_eq!(fixture.rows_in_time(&query), [[int(1)]]);
+}
+
+#[test]
+fn what_a_read_holds_is_dropped_when_it_ends_and_not_when_its_caller_goes() {
+    let fixture = SqliteFixture::with(SCHEMA, |options| {
+        options.statement_timeout = Duration::from_secs(2);
+        options.readers = 1;
+    });
+    let query = fixture.prepare(ENDLESS);
+    let held = Arc::new(());
+    let terms = ReadTerms {
+        held: Some(held.clone()),
+        ..ReadTerms::default()
+    };
+    let mut read = Box::pin(fixture.database.read_with(call(&query), terms));
+    let mut context = Context::from_waker(Waker::noop());
+    assert!(read.as_mut().poll(&mut context).is_pending());
+    while fixture.database.health().waiting_reads > 0 {
+        std::thread::yield_now();
+    }
+    drop(read);
+    assert_eq!(Arc::strong_count(&held), 2);
+    // The one reader takes this when the other read is over.
+    let query = fixture.prepare("select count(*) from t");
+    assert_eq!(fixture.rows_in_time(&query), [[int(1)]]);
+    assert_eq!(Arc::strong_count(&held), 1);
 }
 
 #[test]

@@ -25,7 +25,7 @@ pub(super) struct Waiting {
     flight: u64,
     pub(super) sender: oneshot::Sender<Turn>,
     pub(super) arrival: Arrival,
-    /// Requests that wait for it, with those that have gone.
+    /// Requests that wait for it.
     pub(super) waiters: u32,
     /// When a request last joined.
     latest: Boottime,
@@ -120,6 +120,17 @@ impl Queue {
         let arrived = &mut self.arrived[waiting.arrival.priority as usize];
         arrived.push_back((arrival.at, flight, rank.serial));
         self.insert(rank.serial, waiting, mean);
+    }
+
+    /// Notes one request less that waits for a flight.
+    pub(super) fn left(&mut self, flight: u64, mean: Duration) {
+        let rank = self.ranks.get(&flight).copied();
+        if let Some(rank) = rank
+            && let Some(mut waiting) = self.take(rank)
+        {
+            waiting.waiters = (waiting.waiters - 1).max(1);
+            self.insert(rank.serial, waiting, mean);
+        }
     }
 
     /// Removes a fill whose client has gone.

@@ -151,6 +151,41 @@ fn what_has_waited_too_long_is_refused_and_a_join_lends_it_time() {
 }
 
 #[test]
+fn who_has_left_a_flight_no_longer_counts_for_it() {
+    let admission = admission(1);
+    let turn = busy(&admission);
+    let document = arrival(Priority::Document);
+    let waiting = vec![
+        ("left", asks(&admission, "left", document)),
+        ("few", asks(&admission, "few", document)),
+    ];
+    (0..500).for_each(|_| admission.joined(b"left", &document));
+    (0..50).for_each(|_| admission.joined(b"few", &document));
+    (0..500).for_each(|_| admission.left(b"left"));
+    assert_eq!(order(turn, waiting), ["few", "left"]);
+}
+
+#[test]
+fn a_slot_is_taken_as_long_as_work_goes_on_whose_request_has_gone() {
+    let admission = admission(1);
+    let turn = busy(&admission);
+    let read = turn.held();
+    drop(turn);
+    let mut next = asks(&admission, "next", arrival(Priority::Document));
+    drop(read);
+    assert!(poll(&mut next).is_some_and(|turn| turn.is_ok()));
+}
+
+#[test]
+fn those_who_are_refused_together_return_apart() {
+    let refused = Refused { most: 4 };
+    let mut seconds: Vec<u32> = (0..400).map(|_| refused.retry_after()).collect();
+    seconds.sort_unstable();
+    seconds.dedup();
+    assert_eq!(seconds, [1, 2, 3, 4]);
+}
+
+#[test]
 fn who_has_gone_takes_no_turn() {
     let admission = admission(1);
     let turn = busy(&admission);

@@ -38,8 +38,8 @@ pub(crate) enum Cached {
 /// Why a page could not be made. The details are in the owner's log.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum PageFailure {
-    /// 503: too much at once; with the seconds after which the client may ask again.
-    Busy(u32),
+    /// 503: too much at once.
+    Busy(Refused),
     /// 503: a statement took longer than it may.
     Slow,
     /// 503: the database is away.
@@ -59,12 +59,12 @@ pub(crate) enum PageFailure {
 
 impl PageFailure {
     /// Too much at once, which will soon be over.
-    pub(crate) const BUSY: Self = Self::Busy(1);
+    pub(crate) const BUSY: Self = Self::Busy(Refused::BRIEFLY);
 }
 
 impl From<Refused> for PageFailure {
     fn from(refused: Refused) -> Self {
-        Self::Busy(refused.retry_after)
+        Self::Busy(refused)
     }
 }
 

@@ -4,7 +4,8 @@
 use std::{sync::Arc, time::Duration};
 
 use base_clock::Boottime;
-use millpond_db::{Call, DatabaseFeed, ReadResult, Snapshot};
+use millpond_db::{Call, DatabaseFeed, ReadResult, ReadTerms, Snapshot};
+use millpond_pages::Turn;
 use millpond_store::{Class, Feed, Fill, Permit, Tag};
 
 use super::cached::{Cached, PageFailure, object_key};
@@ -34,10 +35,11 @@ impl Ask {
     pub(crate) async fn gather(
         &self,
         permit: Option<&Permit<Cached, DatabaseFeed>>,
+        turn: Option<&Turn>,
     ) -> Result<Gathered, PageFailure> {
         // Before the queries are asked, so no clock that they read is behind it.
         let present = Present::now();
-        let mut gathered = self.results(permit).await?;
+        let mut gathered = self.results(permit, turn).await?;
         let midnight = end_of_today(&self.page.params, &self.values, present);
         let mut ends = Vec::from_iter(midnight);
         for until in &self.page.until {
@@ -56,9 +58,10 @@ impl Ask {
 
     /// All results of the page: from the store if they make one state, else from one snapshot (rule
     /// 4). Each result that is read is stored under the leader's permit.
-    pub(crate) async fn results(
+    async fn results(
         &self,
         permit: Option<&Permit<Cached, DatabaseFeed>>,
+        turn: Option<&Turn>,
     ) -> Result<Gathered, PageFailure> {
         let now = Boottime::now();
         let keys: Vec<Vec<u8>> = match permit {
@@ -98,13 +101,13 @@ impl Ask {
                 params: args.map(|&at| self.values[at].clone()).collect(),
             }
         });
-        let (database, calls) = (&self.core.database, calls.collect());
-        // A read without a permit may wait for a write that the feed has not passed yet (rule 19),
-        // which only the primary has.
-        let read = match permit {
-            Some(_) => database.read_spread(calls).await,
-            None => database.read(calls).await,
+        let terms = ReadTerms {
+            // A read without a permit may wait for a write that the feed has not passed yet (rule
+            // 19), which only the primary has.
+            is_spread: permit.is_some(),
+            held: turn.map(Turn::held),
         };
+        let read = self.core.database.read_with(calls.collect(), terms).await;
         let read = read.map_err(|error| {
             self.report_read(&error);
             let Page { route, params, .. } = &*self.page;

@@ -146,7 +146,7 @@ impl Generation {
         status: u16,
         refused: Refused,
     ) -> Response {
-        let seconds = refused.retry_after.to_string();
+        let seconds = refused.retry_after().to_string();
         let fields = [("Retry-After", &*seconds)];
         let error = ErrorAnswer { status, ..BUSY };
         self.refuse(request, &error.with(&fields).of_api(is_api))

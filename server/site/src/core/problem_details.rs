@@ -7,7 +7,6 @@ use std::sync::{Arc, LazyLock};
 
 use bytes::Bytes;
 use millpond_http::{Parts, Prepared, Request, Response, prefers_json, reason_phrase};
-use millpond_pages::Refused;
 use serde_json::json;
 
 use super::error_answer::{AWAY, ErrorAnswer, SLOW};
@@ -81,12 +80,7 @@ impl Generation {
         failure: &PageFailure,
     ) -> Response {
         let error = match failure {
-            PageFailure::Busy(retry_after) => {
-                let refused = Refused {
-                    retry_after: *retry_after,
-                };
-                return self.refuse_busy(request, is_api, 503, refused);
-            }
+            PageFailure::Busy(refused) => return self.refuse_busy(request, is_api, 503, *refused),
             PageFailure::Slow => SLOW,
             PageFailure::Away => AWAY,
             PageFailure::NoSuchPage => return self.missing(request, is_api, Bytes::new()),

@@ -16,7 +16,9 @@ type Answering = Pin<Box<dyn Future<Output = Response>>>;
 
 /// One reader and one worker: two fills at once.
 fn site(deadline: &str) -> TestSite {
-    let settings = format!("[cache]\nrefresh_ahead = 0\n[limits]\ndeadline = \"{deadline}\"\n");
+    let settings = format!(
+        "[cache]\nrefresh_ahead = 0\n[database]\nstatement_timeout = \"2s\"\n[limits]\ndeadline = \"{deadline}\"\n"
+    );
     let files = [
         ("millpond.toml", &*settings),
         (
@@ -30,6 +32,10 @@ fn site(deadline: &str) -> TestSite {
         (
             "pages/tag/[tag]/all.sql",
             "-- param: tag text\n-- crawl: no\n-- name: found :many\nselect id from article where title = :tag;\n",
+        ),
+        (
+            "pages/endless.sql",
+            "-- name: counted :one\nwith recursive n(i) as (select 1 union all select i + 1 from n) select max(i) as last from n;\n",
         ),
         (
             "pages/add.post.sql",
@@ -116,8 +122,24 @@ fn who_goes_away_leaves_the_queue_and_its_page_is_not_made() {
     drop(gone);
     assert_eq!(site.site.stats().admission.waiting, 0);
     drop(running);
-    assert_eq!(site.site.stats().admission.running, 0);
+    site.until("their reads to end", || {
+        site.site.stats().admission.running == 0
+    });
     assert_eq!(site.get("/article/2").cache(), "fwd=miss; stored");
+}
+
+#[test]
+fn a_read_that_runs_on_when_its_request_has_gone_keeps_its_slot() {
+    let site = site("1h");
+    site.until("a read without a request", || {
+        let mut gone = asks(&site, "/endless");
+        assert!(poll(&mut gone).is_none());
+        drop(gone);
+        site.site.stats().admission.running == 1
+    });
+    site.until("the statement's time to be over", || {
+        site.site.stats().admission.running == 0
+    });
 }
 
 #[test]

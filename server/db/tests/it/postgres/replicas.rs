@@ -10,14 +10,22 @@ use std::time::{Duration, Instant};
 use base_clock::Boottime;
 use lab_pgtest::{Options, Postgres};
 use millpond_db::{
-    Bind, Call, Database, Expect, PostgresOptions, Query, ReadResult, Snapshot, Transactions,
-    Value, WriteStep,
+    Bind, Call, Database, Expect, PostgresOptions, Query, ReadResult, ReadTerms, Snapshot,
+    Transactions, Value, WriteStep,
 };
 
 use super::batches::first;
 use super::feed::started;
 use super::{PATIENCE, options, prepare};
 use crate::support::{RecordingSink, int, wait};
+
+/// Terms on which a replica may answer.
+fn spread() -> ReadTerms {
+    ReadTerms {
+        is_spread: true,
+        held: None,
+    }
+}
 
 const SCHEMA: &str = "
 create table t (id integer primary key, n integer not null);
@@ -118,7 +126,11 @@ impl Pair {
     fn read(&self, query: &Query) -> ReadResult {
         let query = query.clone();
         let params = vec![];
-        wait(self.database.read_spread(vec![Call { query, params }])).unwrap()
+        wait(
+            self.database
+                .read_with(vec![Call { query, params }], spread()),
+        )
+        .unwrap()
     }
 
     /// Returns the result that the replica reads, once it reads.
@@ -274,7 +286,7 @@ fn what_no_feed_tells_of_is_the_primarys() {
         query: query.clone(),
         params: vec![],
     });
-    let read = wait(pair.database.read_spread(both.to_vec())).unwrap();
+    let read = wait(pair.database.read_with(both.to_vec(), spread())).unwrap();
     assert!(!is_replicas(&read));
     pair.replicas(&told);
 }

@@ -4,7 +4,7 @@ use lab_pgtest::Options;
 use millpond_db::{Call, Database, Error, FeedKind};
 
 use super::super::options;
-use super::{Pair, client, host, is_replicas, until};
+use super::{Pair, client, host, is_replicas, spread, until};
 use crate::support::{int, text, wait};
 
 #[test]
@@ -88,7 +88,7 @@ fn one_slow_statement_takes_a_replica_from_nobody() {
         query: query.clone(),
         params: vec![],
     });
-    let read = wait(pair.database.read_spread(page.to_vec())).unwrap();
+    let read = wait(pair.database.read_with(page.to_vec(), spread())).unwrap();
     assert!(!is_replicas(&read));
     pair.replicas(&good);
     pair.is_the_primarys(&slow, &text("0"));
