@@ -248,7 +248,7 @@ impl<S: Service> Connections<S> {
             self.table.queue_runnable(connection);
             return Some(NextAction::Wait);
         }
-        self.host.become_idle(connection, Boottime::now());
+        self.host.await_first(connection, Boottime::now());
         None
     }
 }

@@ -100,6 +100,13 @@ impl<S: Service> Connections<S> {
         if connection.is_paced {
             return Some(self.resume(connection));
         }
+        if let Some(until) = self.host.first_until()
+            && connection.deadline < until
+            && connection.has_begun()
+        {
+            connection.deadline = until;
+            return Some(NextAction::Wait);
+        }
         match connection.stage {
             Stage::ProxyHeader => {
                 self.host.counters.proxy_headers_missing.add(1);

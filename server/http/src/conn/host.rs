@@ -86,6 +86,19 @@ impl<S: Service> Host<S> {
         connection.deadline = self.idle_until(now);
     }
 
+    /// Begins the time in which the first request of a connection may come.
+    pub(super) fn await_first(&self, connection: &mut Connection, now: Boottime) {
+        self.become_idle(connection, now);
+        connection.deadline = self.first_until().unwrap_or(connection.deadline);
+    }
+
+    /// Returns until when a drain, if there is one, waits for a connection to bring its first
+    /// request: as long as for the rest of a head.
+    pub(super) fn first_until(&self) -> Option<Boottime> {
+        let since = self.draining?;
+        Some(since.plus(self.limits.head_timeout))
+    }
+
     /// Returns the deadline of a connection that became idle at `now`.
     pub(crate) fn idle_until(&self, now: Boottime) -> Boottime {
         let until = now.plus(self.limits.idle_timeout);

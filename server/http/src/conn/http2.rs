@@ -69,6 +69,8 @@ pub(super) struct Http2 {
     pub(super) counted: usize,
     /// Since when it counts something.
     pub(super) counted_since: Boottime,
+    /// In a drain the end begins after the first request, or then.
+    first_until: Boottime,
     /// True if the session has given back memory since it was last busy.
     is_small: bool,
     /// The time of the last read.
@@ -166,6 +168,7 @@ impl<S: Service> Connections<S> {
             sources: Vec::new(),
             counted: 0,
             counted_since: now,
+            first_until: self.host.first_until().unwrap_or(now),
             is_small: false,
             now,
         });
@@ -179,9 +182,7 @@ impl<S: Service> Connections<S> {
         let Some(mut http2) = connection.http2.take() else {
             return Some(NextAction::Close);
         };
-        if self.host.draining.is_some() {
-            http2.session.shut_down(Boottime::now());
-        }
+        http2.heed_drain(&self.host);
         let action = http2.turn(self, connection);
         let action = match action {
             Some(NextAction::Wait | NextAction::Yield) => {
@@ -236,6 +237,16 @@ impl<S: Service> Connections<S> {
 }
 
 impl Http2 {
+    /// Begins the end in a drain. A session that began during the drain has its first request.
+    fn heed_drain<S: Service>(&mut self, host: &Host<S>) {
+        if host.draining.is_some() {
+            let now = Boottime::now();
+            if self.session.has_begun() || self.first_until <= now {
+                self.session.shut_down(now);
+            }
+        }
+    }
+
     /// One turn; none if another stage has begun. Frames are read whether or not the socket takes
     /// what was written (section 5.2.2): they may open windows, or give up what is being sent.
     fn turn<S: Service>(
@@ -317,7 +328,11 @@ impl Http2 {
         match &self.sending {
             Some(progress) => of_session.min(progress.deadline(host.limits.progress_timeout)),
             None if self.session.is_idle() => {
-                let until = of_session.min(host.idle_until(self.now));
+                let until = of_session.min(match host.draining {
+                    None => host.idle_until(self.now),
+                    Some(_) if self.session.is_open() => self.first_until,
+                    Some(_) => Boottime::NEVER,
+                });
                 match self.is_small {
                     true => until,
                     false => until.min(self.now.plus(SHRINKS_AFTER)),
@@ -343,6 +358,7 @@ impl Http2 {
             }
         }
         self.unread.extend_from_slice(input);
+        self.heed_drain(&all.host);
     }
 
     /// Sends what waits, then the frames of all streams that are ready; adds the number of bytes to

@@ -97,7 +97,7 @@ impl<S: Service> Connections<S> {
             Handshake::Resumed => self.host.counters.resumed_handshakes.add(1),
         }
         let now = Boottime::now();
-        self.host.become_idle(connection, now);
+        self.host.await_first(connection, now);
         let len = match received {
             IoOutcome::Bytes(len) => len,
             IoOutcome::WouldBlock => 0,

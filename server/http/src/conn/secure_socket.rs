@@ -19,7 +19,7 @@ use rustls::ServerConfig;
 
 use super::output::FilePart;
 use super::socket::IoOutcome;
-use super::{Connection, NextAction};
+use super::{Connection, NextAction, Stage};
 use crate::transport::{Plaintext, RECORD, RECORD_OVERHEAD, Records, TlsError, TlsSession};
 
 /// Bytes that are received at once while those that were received lately had little plaintext in
@@ -454,6 +454,18 @@ impl Connection {
     /// True if a handshake was completed of which [`Self::take_opened`] has not told yet.
     pub(super) fn has_opened(&self) -> bool {
         self.tls.as_ref().is_some_and(|tls| tls.is_new)
+    }
+
+    /// True if a part of what comes before a request, or begins one, has arrived: it waits in the
+    /// socket or in the side of TLS.
+    pub(super) fn has_begun(&mut self) -> bool {
+        let tls = self.tls.as_ref();
+        let is_held = match self.stage {
+            Stage::Handshake => tls.is_some_and(|tls| matches!(tls.state, SecureState::Session(_))),
+            Stage::ProxyHeader | Stage::Idle => tls.is_some_and(|tls| !tls.held.is_empty()),
+            _ => return false,
+        };
+        is_held || matches!(self.peek(&mut [0]), IoOutcome::Bytes(_))
     }
 
     /// True if the socket has TLS.

@@ -80,7 +80,8 @@ impl Table {
         self.slab.release(token);
     }
 
-    /// Lets sessions of HTTP/2 say that they end, and idle connections time out at `until`.
+    /// Lets sessions of HTTP/2 say that they end, and connections without a request time out at
+    /// `until`, which those whose first bytes are there then outlive.
     pub(crate) fn drain(&mut self, until: Boottime) {
         for connection in self.slab.iter_mut() {
             match connection.stage {

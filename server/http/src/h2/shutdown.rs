@@ -16,11 +16,21 @@ impl Session {
     /// that are already on the wire are still answered; after a round trip, or a grace, the client
     /// is told which was the last.
     pub(crate) fn shut_down(&mut self, now: Boottime) {
-        if self.lifetime == Lifetime::Open {
+        if self.is_open() {
             self.lifetime = Lifetime::Announced { at: now };
             push_go_away(&mut self.control, MAX_31_BITS, ErrorCode::NoError);
             push_frame(&mut self.control, FrameKind::Ping, 0, 0, &GO_AWAY_PING);
         }
+    }
+
+    /// True if the end has not begun.
+    pub(crate) fn is_open(&self) -> bool {
+        self.lifetime == Lifetime::Open
+    }
+
+    /// True if the client has opened a stream.
+    pub(crate) const fn has_begun(&self) -> bool {
+        self.streams.last() > 0
     }
 
     /// Ends the connection now. All streams are closed.

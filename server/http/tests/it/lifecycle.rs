@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use millpond_http::Limits;
+use lab_testkit::PATIENCE;
+use lab_testkit::http2::{DATA, Frames, GO_AWAY, PING};
+use millpond_http::{Limits, Network, Proxies};
 
 use crate::support::{Server, ServiceCall};
 
@@ -60,6 +62,66 @@ fn a_half_sent_request_may_be_finished() {
         ("abc", Some("close"))
     );
     drop(client);
+    server.join();
+}
+
+/// *Counterexample*: on a slow network each upgrade lost those that had 100 ms for the rest.
+#[test]
+fn what_began_before_its_first_request_is_served_in_a_drain() {
+    let mut server = Server::start(Limits {
+        head_timeout: PATIENCE * 10,
+        drain_timeout: PATIENCE * 10,
+        proxies: Proxies {
+            protocol: Network::loopback(),
+            ..Proxies::default()
+        },
+        ..Limits::default()
+    });
+    let begin = |bytes: &str| {
+        let mut client = server.connect();
+        client.send(bytes);
+        client
+    };
+    let mut http1 = begin("PROXY TCP4 203.0.113.9");
+    let mut http2 = begin("PROXY TCP4 203.0.113.9");
+    let mut half = begin("PROXY UNKNOWN\r\nGET /half HTTP/1.1\r\n");
+    let mut idle = begin("PROXY UNKNOWN\r\nGET /a HTTP/1.1\r\nHost: a\r\n\r\n");
+    assert_eq!(idle.response().text(), "/a");
+    let mut silent = begin("");
+    server.shared.shutdown();
+    assert!(idle.is_at_end() && silent.is_at_end());
+    for (client, rest, text) in [
+        (&mut half, "Host: a\r\n\r\n", "/half"),
+        (
+            &mut http1,
+            " 203.0.113.9 1 2\r\nGET /late HTTP/1.1\r\nHost: a\r\n\r\n",
+            "/late",
+        ),
+    ] {
+        client.send(rest);
+        let answer = client.response();
+        assert_eq!(
+            (&*answer.text(), answer.field("connection")),
+            (text, Some("close"))
+        );
+        assert!(client.is_at_end());
+    }
+    http2.send(" 203.0.113.9 1 2\r\n");
+    let mut http2 = Frames::open(http2.stream().try_clone().unwrap(), &[]).unwrap();
+    let kinds_until = |http2: &mut Frames, last| {
+        let mut kinds = Vec::new();
+        while kinds.last() != Some(&last) {
+            kinds.push(http2.receive().unwrap().unwrap().kind);
+        }
+        kinds
+    };
+    http2.send(PING, 0, 0, &[0; 8]).unwrap();
+    let before = kinds_until(&mut http2, PING);
+    assert!(!before.contains(&GO_AWAY), "{before:?}");
+    http2.get(1, "/late").unwrap();
+    let after = kinds_until(&mut http2, DATA);
+    assert!(after.contains(&GO_AWAY), "{after:?}");
+    drop((half, http1, http2));
     server.join();
 }
 

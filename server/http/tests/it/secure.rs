@@ -316,6 +316,48 @@ fn a_handshake_that_stands_still_is_closed() {
     server.connect().get("/");
 }
 
+/// *Counterexample*: on a slow network each upgrade lost those that had 100 ms for the rest.
+#[test]
+fn a_handshake_that_has_begun_is_served_in_a_drain() {
+    for version in VERSIONS {
+        let server = SecureServer::start(Limits {
+            head_timeout: PATIENCE * 10,
+            drain_timeout: PATIENCE * 10,
+            ..Limits::default()
+        });
+        let config = ClientConfig::builder_with_protocol_versions(&[version])
+            .with_root_certificates(roots_of(&server))
+            .with_no_client_auth();
+        let config = Arc::new(config);
+        let [mut half, mut whole, mut opened, mut idle] =
+            [(); 4].map(|()| server.connect_as(&config));
+        let mut silent = server.socket();
+        let mut begin = Vec::new();
+        half.0.conn.write_tls(&mut begin).unwrap();
+        half.0.sock.write_all(&begin[..20]).unwrap();
+        whole.0.conn.write_tls(&mut whole.0.sock).unwrap();
+        // The beginning of a record after the handshake.
+        assert_eq!(opened.get("/a"), "/a");
+        let get = b"GET /late HTTP/1.1\r\nHost: localhost\r\n\r\n";
+        opened.0.conn.writer().write_all(get).unwrap();
+        let mut record = Vec::new();
+        opened.0.conn.write_tls(&mut record).unwrap();
+        opened.0.sock.write_all(&record[..10]).unwrap();
+        idle.get("/a");
+        server.server.shared.shutdown();
+        assert_eq!(idle.rest(), b"");
+        assert_eq!(silent.read(&mut [0]).unwrap(), 0);
+        half.0.sock.write_all(&begin[20..]).unwrap();
+        assert_eq!(half.get("/late"), "/late");
+        assert_eq!(whole.get("/late"), "/late");
+        opened.0.sock.write_all(&record[10..]).unwrap();
+        assert_eq!(opened.response(), "/late");
+        for mut client in [half, whole, opened] {
+            assert_eq!(client.rest(), b"");
+        }
+    }
+}
+
 /// A client's first message, sent from an address.
 fn hello(server: &SecureServer, from: [u8; 4], name: &'static str) -> SecureClient {
     let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
