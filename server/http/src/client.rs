@@ -5,25 +5,59 @@ use std::str::FromStr;
 
 /// The client of a request: the address of the connection, or the one that a trusted proxy names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Client(IpAddr);
+pub struct Client {
+    address: IpAddr,
+    pub(crate) named_by: NamedBy,
+}
+
+/// Source of the address of a client.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum NamedBy {
+    /// The socket itself.
+    Peer,
+    /// A header of the PROXY protocol, for the whole connection.
+    Header,
+    /// A field of the request.
+    Field,
+}
 
 impl Client {
-    /// Returns the client with this address.
+    /// Returns the client at the other end of a connection, with this address.
     #[must_use]
     pub const fn new(address: IpAddr) -> Self {
-        Self(address.to_canonical())
+        Self::named(address, NamedBy::Peer)
+    }
+
+    pub(crate) const fn named(address: IpAddr, named_by: NamedBy) -> Self {
+        Self {
+            address: address.to_canonical(),
+            named_by,
+        }
     }
 
     /// Returns its address; one of IPv4 that is mapped into IPv6 is one of IPv4.
     #[must_use]
     pub const fn address(self) -> IpAddr {
-        self.0
+        self.address
+    }
+
+    /// True if it is a program of this machine. One that a proxy only names so is not: it may be
+    /// anywhere.
+    #[must_use]
+    pub fn is_local(self) -> bool {
+        self.named_by == NamedBy::Peer && self.address.is_loopback()
+    }
+
+    /// True if it is in one of the networks, whose loopback means [local](Self::is_local) clients.
+    #[must_use]
+    pub fn is_exempt(self, networks: &[Network]) -> bool {
+        is_in(networks, self.address) && (self.is_local() || !self.address.is_loopback())
     }
 
     /// Returns the key by which clients are told apart.
     #[must_use]
     pub const fn network(self) -> ClientNetwork {
-        match self.0 {
+        match self.address {
             IpAddr::V4(address) => ClientNetwork::V4(address.to_bits()),
             // The upper half of the address.
             IpAddr::V6(address) => ClientNetwork::V6((address.to_bits() >> 64) as u64),
@@ -139,8 +173,7 @@ const fn bits(address: IpAddr) -> u128 {
 }
 
 /// Returns whether one of the networks has the address.
-#[must_use]
-pub fn is_in(networks: &[Network], address: IpAddr) -> bool {
+pub(crate) fn is_in(networks: &[Network], address: IpAddr) -> bool {
     networks.iter().any(|network| network.contains(address))
 }
 
@@ -159,6 +192,27 @@ mod tests {
         assert_eq!(site("192.0.2.1"), None);
         assert_eq!(site("2001:db8:0:0::1"), site("2001:db8:0:ff::1"));
         assert_ne!(site("2001:db8:0:0::1"), site("2001:db8:0:100::1"));
+    }
+
+    #[test]
+    fn loopback_is_exempt_only_as_the_peer_itself() {
+        for (address, named_by, expected) in [
+            ("127.0.0.1", NamedBy::Peer, true),
+            ("::1", NamedBy::Peer, true),
+            ("::ffff:127.0.0.1", NamedBy::Peer, true),
+            ("127.0.0.1", NamedBy::Header, false),
+            ("::ffff:127.0.0.1", NamedBy::Field, false),
+            ("::1", NamedBy::Field, false),
+            ("192.0.2.1", NamedBy::Peer, true),
+            ("192.0.2.1", NamedBy::Header, true),
+            ("192.0.2.1", NamedBy::Field, true),
+            ("192.0.2.2", NamedBy::Peer, false),
+        ] {
+            let mut networks = Network::loopback();
+            networks.push("192.0.2.1".parse().unwrap());
+            let client = Client::named(address.parse().unwrap(), named_by);
+            assert_eq!(client.is_exempt(&networks), expected, "{client:?}");
+        }
     }
 
     #[test]

@@ -57,7 +57,7 @@ mod worker_group;
 pub use accept::{names_html, prefers_json, sends_json};
 pub use body_file::nameless_file;
 pub use body_source::{BodyCut, BodySource, StreamedBody};
-pub use client::{Client, ClientNetwork, Network, is_in};
+pub use client::{Client, ClientNetwork, Network};
 pub use compressor::Compressor;
 pub use limits::{ClientLimits, Limits, Proxies};
 pub use listen::{BACKLOG, ListenAddress, backlog_clamp, listen, listen_group, listen_unix, share};

@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::rc::Rc;
 
-use crate::client::{Client, Network, is_in};
+use crate::client::{Client, NamedBy, Network, is_in};
 use crate::limits::Proxies;
 use crate::request::Fields;
 use crate::syntax::is_token;
@@ -12,6 +12,7 @@ use crate::syntax::is_token;
 #[derive(Clone, Debug)]
 pub(crate) struct Peer {
     pub(crate) address: SocketAddr,
+    named_by: NamedBy,
     forwarding: Forwarding,
 }
 
@@ -34,14 +35,15 @@ impl From<SocketAddr> for Peer {
     fn from(address: SocketAddr) -> Self {
         Self {
             address,
+            named_by: NamedBy::Peer,
             forwarding: Forwarding::Ignored,
         }
     }
 }
 
 impl Peer {
-    /// The peer with this address, before which `proxies` may stand.
-    pub(crate) fn new(address: SocketAddr, proxies: &Rc<Proxies>) -> Self {
+    /// The peer with this address, before which `proxies` may stand; `named_by` a header or not.
+    pub(crate) fn new(address: SocketAddr, named_by: NamedBy, proxies: &Rc<Proxies>) -> Self {
         let forwarding = if is_in(&proxies.forwarded, address.ip()) {
             Forwarding::Standard(Rc::clone(proxies))
         } else if is_in(&proxies.x_forwarded, address.ip()) {
@@ -51,15 +53,21 @@ impl Peer {
         };
         Self {
             address,
+            named_by,
             forwarding,
         }
+    }
+
+    /// The client of the connection, whom fields of a request may change.
+    pub(crate) const fn own_client(&self) -> Client {
+        Client::named(self.address.ip(), self.named_by)
     }
 
     /// The client of a request with these fields, and true if a proxy says that it came by https.
     #[inline]
     pub(crate) fn client(&self, fields: Fields<'_>) -> (Client, bool) {
         match self.forwarding {
-            Forwarding::Ignored => (Client::new(self.address.ip()), false),
+            Forwarding::Ignored => (self.own_client(), false),
             Forwarding::Standard(_) | Forwarding::Customary(_) => self.forwarded_client(fields),
         }
     }
@@ -88,8 +96,8 @@ impl Peer {
                 (last_untrusted(hops, &proxies.x_forwarded).0, is_https)
             }
         };
-        let address = named.unwrap_or(self.address.ip());
-        (Client::new(address), is_secure)
+        let named = named.map(|address| Client::named(address, NamedBy::Field));
+        (named.unwrap_or(self.own_client()), is_secure)
     }
 }
 
@@ -213,7 +221,7 @@ mod tests {
             request = request.field(name, value);
         }
         let address = SocketAddr::new(peer.parse().unwrap(), 1);
-        let peer = Peer::new(address, &Rc::new(proxies));
+        let peer = Peer::new(address, NamedBy::Peer, &Rc::new(proxies));
         let (client, is_secure) = peer.client(request.as_request().fields);
         format!("{}{}", client.address(), if is_secure { "+" } else { "" })
     }

@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use base_clock::Boottime;
 use bytes::Bytes;
 
-use crate::client::Client;
+use crate::client::{Client, NamedBy};
 use crate::syntax::{FieldSpan, Span};
 
 /// The protocol version of a request; higher minor versions are read as 1.1.
@@ -77,7 +77,7 @@ impl Request<'_> {
 
     /// Returns whether a proxy has sent the request for another client.
     pub(crate) fn is_forwarded(&self) -> bool {
-        self.client != Client::new(self.peer.ip())
+        self.client.named_by == NamedBy::Field
     }
 
     /// The host, with its port if it has one, that the client addressed: that of a target in

@@ -112,7 +112,7 @@ impl PageRequest {
         Arrival {
             priority: Priority::Document,
             client: client.network(),
-            is_exempt: client.address().is_loopback(),
+            is_exempt: client.is_local(),
             at: Boottime::now(),
             cost: Duration::ZERO,
         }

@@ -12,7 +12,7 @@ use super::connections::Connections;
 use super::host::Host;
 use super::socket::IoOutcome;
 use super::{Connection, NextAction, Stage};
-use crate::client::{Client, is_in};
+use crate::client::{Client, NamedBy};
 use crate::client_counts::{ClientConnection, ClientCounts};
 use crate::h1::Refusal;
 use crate::limits::FILE_CHUNK;
@@ -38,14 +38,12 @@ impl<S: Service> Host<S> {
             &proxies.forwarded,
             &proxies.x_forwarded,
         ];
-        lists
-            .iter()
-            .any(|networks| is_in(networks, client.address()))
+        lists.iter().any(|networks| client.is_exempt(networks))
     }
 
     /// Counts a connection of the client at its other end; none if there are too many.
     pub(crate) fn count_connection(&self, peer: &Peer) -> Option<ClientConnection> {
-        let client = Client::new(peer.address.ip());
+        let client = peer.own_client();
         if self.is_exempt(client) {
             return Some(ClientConnection::default());
         }
@@ -226,7 +224,7 @@ impl<S: Service> Connections<S> {
         };
         connection.receive_plain(&mut self.read_batch.free()[..header.len]);
         if let Some(source) = header.source {
-            connection.peer = Peer::new(source, &self.host.proxies);
+            connection.peer = Peer::new(source, NamedBy::Header, &self.host.proxies);
         }
         let is_secure = connection.is_secure();
         let Some(client) = self.host.count_connection(&connection.peer) else {

@@ -11,7 +11,7 @@ use rustix::io::{Errno, fcntl_dupfd_cloexec};
 use rustix::net::{RecvFlags, SendFlags, SocketAddrAny, SocketFlags, acceptfrom_with, recv, send};
 
 use super::{LISTENER, Worker};
-use crate::client::is_in;
+use crate::client::{NamedBy, is_in};
 use crate::client_counts::ClientConnection;
 use crate::conn::{Connection, Stage, TOO_MANY_CONNECTIONS};
 use crate::event::{Mailbox, Token};
@@ -140,7 +140,7 @@ impl<S: Service> Worker<S> {
 
     fn admit(&mut self, socket: OwnedFd, peer: SocketAddr) {
         self.host().counters.accepted.add(1);
-        let peer = Peer::new(peer, &self.host().proxies);
+        let peer = Peer::new(peer, NamedBy::Peer, &self.host().proxies);
         // The client of such a peer is not known yet.
         let is_proxy = is_in(&self.host().proxies.protocol, peer.address.ip());
         let client = match is_proxy {

@@ -332,6 +332,46 @@ fn streams_of_http2_are_counted_as_requests() {
             let client = Http2Client::behind(server.addr, &line(&address)).await;
             let mut good = 0;
             while client.ask(method, target, body.as_bytes()).await.0 == 200 {
+/// *Counterexample*: a proxy that names 127.0.0.1, as of its own machine, made clients without
+/// limits of all that it names so.
+#[test]
+fn a_client_that_is_named_loopback_has_limits_and_the_peer_itself_has_none() {
+    let server = start(ClientLimits {
+        requests: 1,
+        exempt: Network::loopback(),
+        ..NO_LIMITS
+    });
+    let is_limited = |header: &[u8], field: &str| {
+        let mut client = server.connect();
+        client.send(header);
+        (0..100).any(|_| {
+            client.send(format!("GET /kept HTTP/1.1\r\nHost: a\r\n{field}\r\n"));
+            client.response().status == 429
+        })
+    };
+    assert!(is_limited(line("127.0.0.1").as_bytes(), ""));
+    assert!(is_limited(line("::1").as_bytes(), ""));
+    let proxy = line("198.51.100.1");
+    assert!(is_limited(
+        proxy.as_bytes(),
+        "X-Forwarded-For: 127.0.0.2\r\n"
+    ));
+    assert!(!is_limited(LOCAL, ""));
+    let server = Server::start(Limits {
+        client: ClientLimits {
+            requests: 1,
+            exempt: Network::loopback(),
+            ..NO_LIMITS
+        },
+        ..Limits::default()
+    });
+    let mut client = server.connect();
+    for _ in 0..100 {
+        client.get("/kept");
+        assert_eq!(client.response().status, 200);
+    }
+}
+
                 good += 1;
             }
             assert!(good >= 4, "{method} {good}");

@@ -3,7 +3,7 @@
 use std::{net::Ipv4Addr, time::Duration};
 
 use base_clock::Boottime;
-use millpond_http::{Client, Request, is_in};
+use millpond_http::{Client, Request};
 use millpond_pages::{Arrival, Priority};
 
 use crate::core::Core;
@@ -49,7 +49,7 @@ pub(crate) fn arrival_of(
     Arrival {
         priority,
         client: client.network(),
-        is_exempt: is_in(&core.exempt, client.address()),
+        is_exempt: client.is_exempt(&core.exempt),
         at: request.received,
         cost: page.counters.mean_fill(),
     }

@@ -133,7 +133,7 @@ fn key_file() -> PathBuf {
 /// Returns true if a browser or a program on this machine has sent the request, and no proxy left a
 /// trace in it. No browser uses HTTP/1.0, which nginx does where nothing else is set.
 fn is_of_this_machine(request: &Request<'_>) -> bool {
-    request.peer.ip().to_canonical().is_loopback()
+    request.client().is_local()
         && request.version > Version::Http10
         && request.host().is_some_and(is_local_host)
         && OF_PROXIES
