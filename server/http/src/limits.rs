@@ -216,8 +216,9 @@ pub(crate) const CLIENT_BATCH: u16 = 64;
 /// Clients that are remembered, or twice the open connections if that is more. Each takes up to 160
 /// bytes, so all take 5 MiB.
 pub(crate) const CLIENTS: usize = 32 << 10;
-/// The longest header of the PROXY protocol, version 2.
-pub(crate) const PROXY_HEADER: usize = 4 << 10;
+/// The longest header of the PROXY protocol, version 2, as in haproxy: a certificate fits. It waits
+/// in the socket, and costs no memory here.
+pub(crate) const PROXY_HEADER: usize = 16 << 10;
 
 /// After the last response a closing connection reads on this long and this much, so that the
 /// client gets the response before a reset could destroy it (RFC 9112 section 9.6).
@@ -239,3 +240,5 @@ pub(crate) const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 // A line that is waited for must fit beside the head it belongs to; see `Decoder::space`.
 const _: () = assert!(CHUNK_LINE < READ_BUFFER / 2 && TRAILERS <= READ_BUFFER / 2);
 const _: () = assert!(METHOD + 16 < READ_BUFFER);
+// It is looked at whole before it is taken from the socket.
+const _: () = assert!(PROXY_HEADER <= READ_BUFFER);

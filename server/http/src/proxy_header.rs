@@ -114,10 +114,11 @@ fn version_2(input: &[u8]) -> Result<Option<ProxyHeader>, NoHeader> {
     // The length of the addresses; the family of a proxy that speaks for itself is ignored.
     let least = match family {
         _ if is_local => 0,
-        0x00..=0x02 => 0,
-        0x10..=0x12 => 12,
-        0x20..=0x22 => 36,
-        0x30..=0x32 => 216,
+        // UNSPEC in one of its halves: addresses, if there are some, are ignored.
+        0x00..=0x02 | 0x10 | 0x20 | 0x30 => 0,
+        0x11 | 0x12 => 12,
+        0x21 | 0x22 => 36,
+        0x31 | 0x32 => 216,
         _ => return Err(NoHeader),
     };
     if len < least {
@@ -241,6 +242,11 @@ mod tests {
         check(&binary(0x20, 0xff, &tlv), "");
         // No address of TCP: the connection is that of the proxy.
         check(&binary(0x21, 0x00, &tlv), "");
+        for family in [0x10, 0x20, 0x30] {
+            check(&binary(0x21, family, &[]), "");
+            check(&binary(0x21, family, &tlv), "");
+            check(&binary(0x21, family, &v6), "");
+        }
         check(&binary(0x21, 0x12, &v4), "");
         check(&binary(0x21, 0x31, &[7; 216]), "");
         let longest = vec![0; PROXY_HEADER - 16];
@@ -257,6 +263,8 @@ mod tests {
             (0x21, 0x21, 35),
             (0x21, 0x31, 215),
             (0x21, 0x13, 12),
+            (0x21, 0x03, 12),
+            (0x21, 0x40, 12),
             (0x21, 0x41, 12),
             (0x21, 0x11, PROXY_HEADER - 15),
         ] {
