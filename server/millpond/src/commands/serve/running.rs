@@ -175,7 +175,7 @@ impl RunningServer {
                 https.remind();
             }
             if self.notifier.watchdog().is_some() {
-                self.notifier.tell("WATCHDOG=1");
+                self.notifier.keep_alive();
             }
             let event = match wait {
                 Some(wait) => events.receiver.recv_timeout(wait),
