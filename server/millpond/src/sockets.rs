@@ -74,6 +74,15 @@ impl Sockets {
             (Some(address), true) => Some(bind(&address.into(), 1, "admin.listen")?),
             (None, true) => None,
         };
+        // A client must not wait on what nothing answers.
+        inherited.sockets(|name, socket| {
+            if let Ok(address) = ListenAddress::of(socket) {
+                note(format_args!(
+                    "note: the socket `{name}` on {address} was handed over, but the settings have no use for it: it is closed"
+                ));
+            }
+            true
+        });
         Ok(Self {
             site,
             redirect,

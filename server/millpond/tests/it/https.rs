@@ -4,9 +4,10 @@ use std::path::Path;
 use std::process::Command;
 
 use lab_testkit::tls::self_signed;
+use rustix::process::Signal;
 
 use crate::acme::page;
-use crate::support::{Server, fail, millpond, run, text, write};
+use crate::support::{Connection, Server, fail, millpond, run, text, write};
 
 /// A site whose page is always the same.
 fn site() -> tempfile::TempDir {
@@ -78,6 +79,22 @@ fn a_local_authority_serves_https_and_http_redirects() {
     let other = dir.path().join("tls/localhost/localhost.key");
     assert!(!curl(&other, &[&url]).contains("hello"));
     let (status, notes) = server.stop();
+    assert!(status.success(), "{notes}");
+}
+
+/// *Counterexample*: while one request for a redirect was under way, the site took new connections,
+/// and only then its own time to drain began.
+#[test]
+fn the_redirect_and_the_site_drain_together() {
+    let dir = site();
+    let (server, plain) = serve(dir.path(), &["--domain", "localhost"]);
+    let mut slow = Connection::open(([127, 0, 0, 1], plain).into());
+    slow.send("GET /a HTTP/1.1\r\nHost: localhost\r\n");
+    server.signal(Signal::TERM);
+    server.wait_until_closed();
+    slow.send("\r\n");
+    assert_eq!(slow.receive().status, 301);
+    let (status, notes) = server.wait();
     assert!(status.success(), "{notes}");
 }
 
@@ -230,7 +247,7 @@ fn certificates_in_files_are_read_again() {
         );
     }
     std::fs::write(dir.path().join("tls/localhost/localhost.pem"), "broken").unwrap();
-    server.signal(rustix::process::Signal::HUP);
+    server.signal(Signal::HUP);
     assert!(curl(&authority, &[&url]).contains("hello"));
     let (_, notes) = server.stop();
     assert!(

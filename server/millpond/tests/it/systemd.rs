@@ -1,6 +1,6 @@
 //! A service under systemd: sockets that are handed over, and states that are reported.
 
-use std::net::TcpListener;
+use std::net::{TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
 use std::os::linux::net::SocketAddrExt as _;
 use std::os::unix::net::{SocketAddr, UnixDatagram, UnixListener, UnixStream};
@@ -62,6 +62,18 @@ fn what_does_not_listen_is_refused_by_its_number() {
     let notes = lab_testkit::text(&output.unwrap().stderr);
     assert!(notes.contains("descriptor 3"), "{notes}");
     assert!(notes.contains("does not listen"), "{notes}");
+}
+
+#[test]
+fn a_socket_for_which_the_settings_have_no_use_is_closed() {
+    let site = new_site();
+    let socket = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = socket.local_addr().unwrap();
+    let more = ["--listen", "127.0.0.1:0"];
+    let server = activate(site.path(), socket.into(), "https", &more);
+    server.wait_for(&format!("the socket `https` on {address} was handed over"));
+    assert!(TcpStream::connect(address).is_err());
+    assert_eq!(server.get("/").status, 200);
 }
 
 /// One request by a unix socket.

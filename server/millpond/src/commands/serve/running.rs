@@ -317,13 +317,13 @@ impl RunningServer {
             https.stop_renewals();
         }
         self.upgrade.end();
-        if let Some(redirect) = &mut self.redirect {
-            let _ = redirect.stop();
+        if let Some(redirect) = &self.redirect {
+            redirect.group().shutdown();
         }
         self.sites.stop_dev();
         let (stuck, _) = self.server.stop();
-        if let Some(admin) = &mut self.admin {
-            let _ = admin.stop();
+        for workers in [&mut self.redirect, &mut self.admin].into_iter().flatten() {
+            let _ = workers.stop();
         }
         self.sites.stop();
         let lost = self.log.close();
