@@ -5,6 +5,7 @@ use std::fs::{self, DirBuilder};
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
+use millpond_process::Inherited;
 use millpond_process::privileges::{User, give_up_new_ones, is_root};
 use millpond_process::sandbox::{self, Reach};
 use millpond_site::{Config, DatabaseUrl, Problem};
@@ -74,6 +75,18 @@ pub(crate) fn become_user(dir: &Path, config: &Config) -> CommandResult {
         );
     }
     Ok(())
+}
+
+/// Keeps the sandbox of a server whose place this process takes: code that is in there may have
+/// written the settings.
+pub(crate) fn keep_sandbox(config: &mut Config, inherited: &Inherited) {
+    if inherited.is_confined() && !config.sandbox {
+        config.sandbox = true;
+        note(
+            "note: server.sandbox = false counts from the next restart on; a process that takes the place of one in the \
+             sandbox is in it too",
+        );
+    }
 }
 
 /// Confines the process to what the configuration needs, unless it says otherwise.

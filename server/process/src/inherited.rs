@@ -20,6 +20,8 @@ use rustix::process::getppid;
 pub(crate) const FIRST: RawFd = 3;
 /// The name of the descriptor for the answer.
 pub(crate) const ANSWER: &str = "answer";
+/// The variable that says whether the server whose place this process takes was in a sandbox.
+pub(crate) const CONFINED: &str = "MILLPOND_CONFINED";
 
 /// Sockets that were handed over and are not taken yet.
 #[derive(Debug, Default)]
@@ -65,6 +67,13 @@ impl Inherited {
     #[must_use]
     pub fn is_successor(&self) -> bool {
         self.answer.is_some()
+    }
+
+    /// True if the server whose place this process takes was in a sandbox. Its settings may be by
+    /// what is to be kept in there.
+    #[must_use]
+    pub fn is_confined(&self) -> bool {
+        self.is_successor() && env::var(CONFINED).is_ok_and(|value| value == "1")
     }
 
     /// Takes the sockets that `wanted` wants by their names.

@@ -5,7 +5,8 @@
 //! for one byte, and then starts the program that is on disk by then, with the arguments of this
 //! process. The new process gets the sockets as [`Inherited`](crate::Inherited), and answers when
 //! it serves. The small process has the user of the server and no more rights, does nothing but
-//! this, and ends with the server.
+//! this, and ends with the server. It tells the new process whether the server is in a sandbox,
+//! which code in there must not turn off by changing the settings.
 
 #![allow(
     unsafe_code,
@@ -13,23 +14,34 @@
 )]
 
 use std::env;
+use std::fs;
 use std::io::{self, BufRead as _, BufReader, Read as _, Write as _};
 use std::mem::ManuallyDrop;
 use std::net::Shutdown;
 use std::os::fd::{AsRawFd as _, BorrowedFd, OwnedFd};
+use std::os::unix::fs::MetadataExt as _;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt as _;
-use std::path::{Path, PathBuf};
+use std::path::{self, Path, PathBuf};
 use std::process::{Command, exit};
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
-use rustix::event::{PollFd, PollFlags, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{Errno, fcntl_dupfd_cloexec};
 use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions, kill_process, pidfd_open, waitpid};
-use signal_hook::consts::{SIGHUP, SIGUSR2};
+use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR2};
 
-use crate::inherited::{ANSWER, FIRST};
+use crate::inherited::{ANSWER, CONFINED, FIRST};
+
+/// How long a process must serve before it may take the place of this one.
+const PROBATION: Timespec = Timespec {
+    tv_sec: 1,
+    tv_nsec: 0,
+};
+
+/// Why no process can be started without the small one.
+const MISSING: &str = "the process that starts it has ended; a restart mends that";
 
 /// The small process, which can start a successor.
 #[derive(Debug)]
@@ -40,18 +52,14 @@ pub struct Successor {
 }
 
 impl Successor {
-    /// Forks the small process, which is to hand `sockets` over by these names. To be called while
-    /// this process has one thread.
+    /// Forks the small process, which is to hand `sockets` over by these names; the process that it
+    /// starts keeps the sandbox if this one `is_confined`. To be called while this process has one
+    /// thread.
     ///
     /// # Errors
     /// There is no memory for a process, or no descriptor.
-    pub fn prepare(sockets: &[(&str, BorrowedFd<'_>)]) -> io::Result<Self> {
-        let program = env::current_exe()?;
-        // What the kernel adds if the file was replaced before this process looked.
-        let program: PathBuf = program
-            .to_string_lossy()
-            .trim_end_matches(" (deleted)")
-            .into();
+    pub fn prepare(sockets: &[(&str, BorrowedFd<'_>)], is_confined: bool) -> io::Result<Self> {
+        let program = program()?;
         let (orders, of_starter) = UnixStream::pair()?;
         // SAFETY: there is one thread, so no lock is held by another that the child would lack.
         match unsafe { libc::fork() } {
@@ -61,7 +69,7 @@ impl Successor {
                 // Its number may be one of those that are taken.
                 let of_starter = ManuallyDrop::new(of_starter);
                 match arrange(sockets, &of_starter) {
-                    Ok(held) => attend(&program, sockets, &held),
+                    Ok(held) => attend(&program, is_confined, sockets, &held),
                     Err(_) => exit(1),
                 }
             }
@@ -73,8 +81,8 @@ impl Successor {
         }
     }
 
-    /// Calls `on_answer` for each answer: the number of the process that serves now, or why there
-    /// is none.
+    /// Calls `on_answer` for each answer: the number of the process that serves now, and has not
+    /// ended right after its start, or why there is none.
     ///
     /// # Errors
     /// There is no thread for it.
@@ -85,11 +93,14 @@ impl Successor {
         let answers = BufReader::new(self.orders.try_clone()?);
         let work = move || {
             for line in answers.lines().map_while(Result::ok) {
-                on_answer(match line.strip_prefix("ready ").map(str::parse) {
-                    Some(Ok(process)) => Ok(process),
-                    _ => Err(line),
-                });
+                match line.strip_prefix("ready ").map(str::parse) {
+                    Some(Ok(process)) if lasts(process) => on_answer(Ok(process.cast_unsigned())),
+                    // The small process says how it ended.
+                    Some(Ok(_)) => {}
+                    _ => on_answer(Err(line)),
+                }
             }
+            on_answer(Err(MISSING.to_owned()));
         };
         let thread = thread::Builder::new().name("successor".to_owned());
         self.answers = Some(thread.spawn(work)?);
@@ -128,6 +139,43 @@ impl Drop for Successor {
     }
 }
 
+/// Returns the path by which this process was started, links in it included: they may lead to
+/// another file by the time of an upgrade. Where it cannot be told, returns what they led to.
+fn program() -> io::Result<PathBuf> {
+    let found = env::current_exe()?;
+    let is_this = |path: &PathBuf| {
+        let files = [path.as_path(), Path::new("/proc/self/exe")].map(fs::metadata);
+        matches!(files, [Ok(a), Ok(b)] if (a.dev(), a.ino()) == (b.dev(), b.ino()))
+    };
+    let name = env::args_os().next().unwrap_or_default();
+    let folders = match name.to_string_lossy().contains('/') {
+        true => vec![PathBuf::new()],
+        false => env::split_paths(&env::var_os("PATH").unwrap_or_default()).collect(),
+    };
+    let mut named = folders.iter().map(|folder| folder.join(&name));
+    if let Some(path) = named.find(is_this) {
+        return path::absolute(path);
+    }
+    // What the kernel adds if the file was replaced before this process looked.
+    let found = found.to_string_lossy();
+    Ok(found.trim_end_matches(" (deleted)").into())
+}
+
+/// Returns whether the process goes on through its [`PROBATION`].
+fn lasts(process: i32) -> bool {
+    let process = Pid::from_raw(process).ok_or(Errno::SRCH);
+    let ended = process.and_then(|process| pidfd_open(process, PidfdFlags::empty()));
+    let polled = ended.and_then(|ended| {
+        loop {
+            match poll(&mut [PollFd::new(&ended, PollFlags::IN)], Some(&PROBATION)) {
+                Err(Errno::INTR) => {}
+                polled => return polled,
+            }
+        }
+    });
+    !matches!(polled, Ok(1..) | Err(Errno::SRCH))
+}
+
 /// Puts the sockets and the end for the answer where a program that is started expects them.
 fn arrange(sockets: &[(&str, BorrowedFd<'_>)], answer: &UnixStream) -> io::Result<Vec<OwnedFd>> {
     let count = sockets.len() + 1;
@@ -149,10 +197,16 @@ fn arrange(sockets: &[(&str, BorrowedFd<'_>)], answer: &UnixStream) -> io::Resul
 }
 
 /// Waits for orders until the server is gone. `held` has other descriptors of the same sockets.
-fn attend(program: &Path, sockets: &[(&str, BorrowedFd<'_>)], held: &[OwnedFd]) -> ! {
+fn attend(
+    program: &Path,
+    is_confined: bool,
+    sockets: &[(&str, BorrowedFd<'_>)],
+    held: &[OwnedFd],
+) -> ! {
     let _ = rustix::thread::set_name(c"millpond-next");
-    for signal in [SIGHUP, SIGUSR2] {
-        // They are for the server, also if they are sent to all processes of a unit.
+    for signal in [SIGHUP, SIGINT, SIGTERM, SIGUSR2] {
+        // They are for the server, with which this process ends, also if they are sent to all
+        // processes of a unit.
         let _ = signal_hook::flag::register(signal, Arc::default());
     }
     let orders = held.last().and_then(|orders| orders.try_clone().ok());
@@ -165,7 +219,8 @@ fn attend(program: &Path, sockets: &[(&str, BorrowedFd<'_>)], held: &[OwnedFd]) 
         .chain([ANSWER])
         .collect();
     while orders.read_exact(&mut [0]).is_ok() {
-        let ended = start(program, &names, &orders).unwrap_or_else(|error| Some(error.to_string()));
+        let ended = start(program, is_confined, &names, &orders);
+        let ended = ended.unwrap_or_else(|error| Some(error.to_string()));
         match ended {
             Some(reason) => drop(writeln!(orders, "{}: {reason}", program.display())),
             None => break,
@@ -176,7 +231,12 @@ fn attend(program: &Path, sockets: &[(&str, BorrowedFd<'_>)], held: &[OwnedFd]) 
 
 /// Starts the program and waits: for its end, which is returned, for its release, or for the end of
 /// the server, which is then its end too.
-fn start(program: &Path, names: &[&str], mut orders: &UnixStream) -> io::Result<Option<String>> {
+fn start(
+    program: &Path,
+    is_confined: bool,
+    names: &[&str],
+    mut orders: &UnixStream,
+) -> io::Result<Option<String>> {
     let mut arguments = env::args_os();
     let mut command = Command::new(program);
     command
@@ -185,6 +245,7 @@ fn start(program: &Path, names: &[&str], mut orders: &UnixStream) -> io::Result<
         .env("LISTEN_PID", std::process::id().to_string())
         .env("LISTEN_FDS", names.len().to_string())
         .env("LISTEN_FDNAMES", names.join(":"))
+        .env(CONFINED, u8::from(is_confined).to_string())
         // It names the process whose place is taken.
         .env_remove("WATCHDOG_PID");
     let mut child = command.spawn()?;
@@ -206,7 +267,7 @@ fn start(program: &Path, names: &[&str], mut orders: &UnixStream) -> io::Result<
         }
         if !waits[0].revents().is_empty() {
             let status = child.wait()?;
-            return Ok(Some(format!("it did not serve and ended ({status})")));
+            return Ok(Some(format!("it ended ({status})")));
         }
     }
 }

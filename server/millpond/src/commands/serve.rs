@@ -77,7 +77,8 @@ const WARM_TIMEOUT: Duration = Duration::from_secs(5);
 impl ServeArgs {
     pub(crate) fn run(self) -> CommandResult {
         let mut inherited = Inherited::take().map_err(CommandFailure::new)?;
-        let config = self.config()?;
+        let mut config = self.config()?;
+        rights::keep_sandbox(&mut config, &inherited);
         descriptors::raise();
         let workers = worker_count(self.workers.map_or(config.workers, usize::from));
         let sockets = Sockets::open(&config, workers, &mut inherited)?;
@@ -86,7 +87,7 @@ impl ServeArgs {
         // From here on as another user; then the successor is forked, and the sandbox entered, by
         // the one thread that there is.
         rights::become_user(&self.site, &config)?;
-        let successor = Successor::prepare(&sockets.named());
+        let successor = Successor::prepare(&sockets.named(), config.sandbox);
         let notifier = Notifier::connect();
         rights::confine(&self.site, &config, dev)?;
         let events = Events::listen()?;

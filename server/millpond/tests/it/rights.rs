@@ -8,6 +8,7 @@ use rustix::process::{Signal, geteuid};
 use tempfile::TempDir;
 
 use crate::support::{Connection, fail, new_site, serve, serve_with, write};
+use crate::upgrade::Upgraded;
 
 /// A user and a group that no program has.
 const OWNER: u32 = 54_321;
@@ -170,4 +171,33 @@ fn what_the_settings_name_elsewhere_is_within_reach() {
     for name in ["access.log", "access.log.1", "data/site.db"] {
         assert!(fs::metadata(at(name)).unwrap().len() > 0, "{name}");
     }
+}
+
+/// *Counterexample*: code in the sandbox wrote the settings by which the next process had none.
+#[test]
+fn an_upgrade_leaves_no_sandbox_and_opens_the_folders_that_are_named_meanwhile() {
+    let (site, elsewhere) = (new_site(), outside());
+    let log = elsewhere.path().join("access.log");
+    let mut server = Upgraded::new(serve(site.path()));
+    let settings = format!(
+        "server.sandbox = false\nlog.access = \"{}\"\n",
+        log.display()
+    );
+    write(site.path(), "millpond.toml", &settings);
+    server.server.signal(Signal::HUP);
+    let line = server.server.wait_for_line("the log in use stays", 1);
+    assert!(line.contains("an upgrade (SIGUSR2) or a restart"), "{line}");
+    assert!(!log.exists());
+    for round in 1..=2 {
+        server.upgrade();
+        server
+            .server
+            .wait_for_line("server.sandbox = false counts from the next restart", round);
+        let process = server.process.as_raw_nonzero().get().unsigned_abs();
+        assert_eq!(status(process, "Seccomp"), "2");
+    }
+    assert!(log.exists());
+    server.stop();
+    let server = serve(site.path());
+    assert_eq!(status(server.pid(), "Seccomp"), "0");
 }

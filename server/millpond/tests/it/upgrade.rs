@@ -4,7 +4,9 @@ mod load;
 
 use std::fs;
 use std::net::TcpListener;
+use std::os::unix::fs::{PermissionsExt as _, symlink};
 use std::path::Path;
+use std::process::Command;
 use std::sync::Arc;
 
 use lab_testkit::tls;
@@ -14,7 +16,7 @@ use rustls::ClientConfig;
 use rustls::pki_types::{CertificateDer, pem::PemObject as _};
 use tempfile::TempDir;
 
-use crate::support::{Connection, Server, new_site, serve_with, site_with, write};
+use crate::support::{Connection, Server, millpond, new_site, serve_with, site_with, write};
 use crate::systemd::activate;
 use load::Load;
 
@@ -29,14 +31,14 @@ fn rounds() -> usize {
 }
 
 /// A server whose process changes.
-struct Upgraded {
-    server: Server,
-    process: Pid,
+pub(crate) struct Upgraded {
+    pub(crate) server: Server,
+    pub(crate) process: Pid,
     upgrades: usize,
 }
 
 impl Upgraded {
-    fn new(server: Server) -> Self {
+    pub(crate) fn new(server: Server) -> Self {
         let process = Pid::from_raw(server.pid().cast_signed()).unwrap();
         Self {
             server,
@@ -49,7 +51,7 @@ impl Upgraded {
         kill_process(self.process, signal).unwrap();
     }
 
-    fn upgrade(&mut self) {
+    pub(crate) fn upgrade(&mut self) {
         self.signal(Signal::USR2);
         self.upgrades += 1;
         let line = self.server.wait_for_line(TAKEN, self.upgrades);
@@ -59,7 +61,7 @@ impl Upgraded {
     }
 
     /// Ends the last process, and waits for all of them.
-    fn stop(mut self) -> String {
+    pub(crate) fn stop(mut self) -> String {
         self.signal(Signal::TERM);
         let Self {
             server, process, ..
@@ -228,4 +230,66 @@ fn a_server_whose_successor_fails_goes_on() {
         200
     );
     server.stop();
+}
+
+/// *Counterexamples*: a link to the program was resolved at the start, so its old target was started
+/// again; and a program that said that it serves, and then ended, ended the site.
+#[test]
+fn a_link_leads_to_the_next_program_which_must_last() {
+    let (site, versions) = (
+        new_site(),
+        tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap(),
+    );
+    let current = versions.path().join("current");
+    let lead_to = |version: &str| {
+        let _ = fs::remove_file(&current);
+        symlink(version, &current).unwrap();
+    };
+    for version in ["v1", "v2", "v3"] {
+        fs::create_dir(versions.path().join(version)).unwrap();
+        let program = versions.path().join(version).join("millpond");
+        if version == "v2" {
+            // It has the end for the answer behind the sockets.
+            let script = "#!/bin/sh\neval \"echo ready $$ >&$((LISTEN_FDS + 2))\"\nexit 3\n";
+            fs::write(&program, script).unwrap();
+            fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+        } else {
+            fs::hard_link(env!("CARGO_BIN_EXE_millpond"), &program).unwrap();
+        }
+    }
+    lead_to("v1");
+    let known = millpond(&["serve", "--listen", "127.0.0.1:0", "--workers", "2"]);
+    let mut command = Command::new(current.join("millpond"));
+    command.args(known.get_args()).arg(site.path());
+    let mut server = Upgraded::new(Server::spawn(command));
+    lead_to("v2");
+    server.signal(Signal::USR2);
+    let line = server.server.wait_for_line("which goes on", 1);
+    let program = current.join("millpond");
+    assert!(line.contains(program.to_str().unwrap()), "{line}");
+    assert!(line.contains("exit status: 3"), "{line}");
+    assert_eq!(server.server.get("/").status, 200);
+    lead_to("v3");
+    server.upgrade();
+    let process = server.process.as_raw_nonzero();
+    let program = fs::read_link(format!("/proc/{process}/exe")).unwrap();
+    assert!(program.ends_with("v3/millpond"), "{program:?}");
+    assert_eq!(server.server.get("/").status, 200);
+    server.stop();
+}
+
+/// *Counterexample*: an upgrade counted as under way for ever.
+#[test]
+fn a_server_that_can_start_no_successor_says_so_and_goes_on() {
+    let site = new_site();
+    let server = serve_with(site.path(), &[]);
+    let pid = server.pid();
+    let children = fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).unwrap();
+    let starter = Pid::from_raw(children.trim().parse().unwrap()).unwrap();
+    kill_process(starter, Signal::KILL).unwrap();
+    server.wait_for_line("has ended; a restart mends that", 1);
+    server.signal(Signal::USR2);
+    server.wait_for_line("the process that starts it is missing", 1);
+    assert_eq!(server.get("/").status, 200);
+    assert!(server.stop().0.success());
 }

@@ -262,10 +262,20 @@ impl RunningServer {
         if new.access_log != self.config.access_log {
             match self.log.open(new.access_log.as_deref()) {
                 Ok(()) => self.config.access_log = new.access_log.clone(),
-                Err((path, error)) => log(format_args!(
-                    "error: cannot write the access log {}: {error}\nnote: the log in use stays",
-                    path.display()
-                )),
+                Err((path, error)) => {
+                    let is_refused =
+                        self.config.sandbox && error.kind() == io::ErrorKind::PermissionDenied;
+                    log(format_args!(
+                        "error: cannot write the access log {}: {error}\nnote: the log in use stays{}",
+                        path.display(),
+                        match is_refused {
+                            true =>
+                                "; the sandbox has only the folders that were named at the start, so an upgrade (SIGUSR2) \
+                                 or a restart applies it",
+                            false => "",
+                        }
+                    ));
+                }
             }
         }
         let waiting = self.config.differences(new);
