@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use lab_testkit::PATIENCE;
-use lab_testkit::http2::{DATA, Frames, GO_AWAY, PING};
+use lab_testkit::http2::{DATA, Frames, GO_AWAY, PING, WINDOW};
 use millpond_http::{Limits, Network, Proxies};
 
 use crate::support::{Server, ServiceCall};
@@ -83,7 +83,7 @@ fn what_began_before_its_first_request_is_served_in_a_drain() {
         client
     };
     let mut http1 = begin("PROXY TCP4 203.0.113.9");
-    let mut http2 = begin("PROXY TCP4 203.0.113.9");
+    let mut proxied = begin("PROXY TCP4 203.0.113.9");
     let mut half = begin("PROXY UNKNOWN\r\nGET /half HTTP/1.1\r\n");
     let mut idle = begin("PROXY UNKNOWN\r\nGET /a HTTP/1.1\r\nHost: a\r\n\r\n");
     assert_eq!(idle.response().text(), "/a");
@@ -106,8 +106,8 @@ fn what_began_before_its_first_request_is_served_in_a_drain() {
         );
         assert!(client.is_at_end());
     }
-    http2.send(" 203.0.113.9 1 2\r\n");
-    let mut http2 = Frames::open(http2.stream().try_clone().unwrap(), &[]).unwrap();
+    proxied.send(" 203.0.113.9 1 2\r\n");
+    let mut http2 = Frames::open(proxied.stream().try_clone().unwrap(), &[]).unwrap();
     let kinds_until = |http2: &mut Frames, last| {
         let mut kinds = Vec::new();
         while kinds.last() != Some(&last) {
@@ -115,13 +115,14 @@ fn what_began_before_its_first_request_is_served_in_a_drain() {
         }
         kinds
     };
+    kinds_until(&mut http2, WINDOW);
     http2.send(PING, 0, 0, &[0; 8]).unwrap();
     let before = kinds_until(&mut http2, PING);
     assert!(!before.contains(&GO_AWAY), "{before:?}");
     http2.get(1, "/late").unwrap();
     let after = kinds_until(&mut http2, DATA);
     assert!(after.contains(&GO_AWAY), "{after:?}");
-    drop((half, http1, http2));
+    drop((half, http1, http2, proxied));
     server.join();
 }
 

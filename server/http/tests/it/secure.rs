@@ -349,6 +349,15 @@ fn a_handshake_that_has_begun_is_served_in_a_drain() {
         assert_eq!(silent.read(&mut [0]).unwrap(), 0);
         half.0.sock.write_all(&begin[20..]).unwrap();
         assert_eq!(half.get("/late"), "/late");
+        // Nor is it closed between the handshake and the request.
+        whole.0.conn.complete_io(&mut whole.0.sock).unwrap();
+        let socket = whole.0.sock.try_clone().unwrap();
+        socket
+            .set_read_timeout(Some(Duration::from_millis(50)))
+            .unwrap();
+        let error = whole.0.read(&mut [0]).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::WouldBlock);
+        socket.set_read_timeout(Some(PATIENCE)).unwrap();
         assert_eq!(whole.get("/late"), "/late");
         opened.0.sock.write_all(&record[10..]).unwrap();
         assert_eq!(opened.response(), "/late");
