@@ -232,8 +232,8 @@ fn a_server_whose_successor_fails_goes_on() {
     server.stop();
 }
 
-/// *Counterexamples*: a link to the program was resolved at the start, so its old target was started
-/// again; and a program that said that it serves, and then ended, ended the site.
+/// *Counterexamples*: a link to the program was resolved at the start, so its old target was
+/// started again; and a program that said that it serves, and then ended, ended the site.
 #[test]
 fn a_link_leads_to_the_next_program_which_must_last() {
     let (site, versions) = (
