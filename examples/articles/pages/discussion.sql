@@ -1,3 +1,4 @@
+-- live
 -- param: id integer
 -- param: page integer = 1
 

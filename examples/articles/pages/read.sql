@@ -1,3 +1,4 @@
+-- live
 -- param: id integer
 
 -- name: article :one

@@ -225,7 +225,7 @@ pub struct Call {
     pub params: Vec<Value>,
 }
 
-/// What is kept as long as a read runs, also when its caller has gone.
+/// A thing that is kept as long as a read runs, also when its caller has gone.
 pub type HeldByRead = Arc<dyn Any + Send + Sync>;
 
 /// Terms of a read.

@@ -66,7 +66,7 @@ pub(crate) fn start(
     })
 }
 
-/// Figures of what waits for its turn, of all sites together.
+/// Figures of what waits for its turn and of live pages, of all sites together.
 struct SiteFigures(Arc<Sites>);
 
 impl Figures for SiteFigures {
@@ -82,6 +82,10 @@ impl Figures for SiteFigures {
         add("fills_refused", |site| site.admission.refused);
         add("fills_expired", |site| site.admission.expired);
         add("fills_unproven", |site| site.store.unproven);
+        add("live_streams", |site| site.live.streams as u64);
+        add("live_pages", |site| site.live.pages as u64);
+        add("live_events", |site| site.live.events);
+        add("live_turned_away", |site| site.live.shed);
     }
 }
 

@@ -405,6 +405,7 @@ impl Pages {
             bare,
             total,
             csv_reader: CsvReader::of(script.csv.is_some()),
+            is_live: script.live.is_some(),
             is_uncrawled: script.uncrawled.is_some(),
             page_type,
             vary: vary.into(),

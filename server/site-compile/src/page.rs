@@ -149,6 +149,8 @@ pub struct Page {
     pub total: Option<(usize, String)>,
     /// Program that reads the rows, if they are sent as CSV.
     pub csv_reader: CsvReader,
+    /// True if those who look at it are told when it changes.
+    pub is_live: bool,
     /// True if crawlers are asked to stay away.
     pub is_uncrawled: bool,
     /// Type that the page is sent as.

@@ -10,6 +10,7 @@ mod database;
 mod files;
 mod hosts;
 mod keys;
+mod live;
 mod read;
 mod require;
 mod rules;
@@ -43,6 +44,7 @@ pub use data::DataFolder;
 pub use database::{DatabaseUrl, PostgresUrl};
 pub use files::{FileSettings, KEEP};
 pub use hosts::{Host, HostName, MAX_NAME};
+pub use live::LiveSettings;
 pub use session::{SHORTEST_KEY, Secret, SessionSettings};
 pub use statics::StaticOptions;
 pub use tls::TlsSettings;
@@ -95,6 +97,8 @@ pub struct Config {
     pub refresh_ahead: usize,
     /// The file with the list of hot pages (`cache.warm_list`).
     pub warm_list: WarmList,
+    /// How those who look at a page are told of its changes (`[live]`).
+    pub live: LiveSettings,
     /// The access log as an absolute path, or `-` for standard output; none is off (`log.access`).
     pub access_log: Option<PathBuf>,
     /// How static files are kept and sent (`[static]`).
@@ -165,6 +169,7 @@ impl Config {
             stale_if_error: Duration::ZERO,
             refresh_ahead: 0,
             warm_list: WarmList::default(),
+            live: LiveSettings::default(),
             access_log: None,
             admin: None,
             max_feed_age: Duration::ZERO,

@@ -94,13 +94,15 @@ pub struct Script {
     pub until: Vec<UntilLine>,
     /// The line that asks crawlers to stay away (`-- crawl: no`).
     pub uncrawled: Option<usize>,
+    /// The line that keeps those who look at the page up to date (`-- live`).
+    pub live: Option<usize>,
     /// The time zone of the site.
     pub zone: SiteZone,
 }
 
 const DIRECTIVES: &str = "\
     name param order language file delete-file redirect created json csv bytes invalid message \
-    max-age depends vary until crawl";
+    max-age depends vary until crawl live";
 
 impl Script {
     /// Reads the text of a `.sql` file of a site in this time zone.
@@ -286,6 +288,12 @@ impl Script {
                 let hint = "write -- csv: spreadsheet, or remove the line".to_owned();
                 return Err((message, Some(hint)));
             }
+            "live" if rest.is_empty() => self.live = Some(line),
+            "live" => {
+                let message = "a `-- live` line says nothing else".to_owned();
+                let hint = "write -- live; what is live is the whole page".to_owned();
+                return Err((message, Some(hint)));
+            }
             "crawl" if rest == "no" => self.uncrawled = Some(line),
             "crawl" => {
                 let message = format!("`{rest}` says nothing of crawlers");
@@ -426,7 +434,7 @@ fn once(
 /// `-- word: rest`, if the line is one and the word is ours or nearly so.
 fn directive(line: &str) -> Option<(&str, &str)> {
     let text = line.trim().strip_prefix("--")?.trim();
-    if text == "logout" {
+    if matches!(text, "logout" | "live") {
         return Some((text, ""));
     }
     let (word, rest) = text.split_once(':')?;

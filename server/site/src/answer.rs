@@ -189,21 +189,25 @@ impl Ask {
         }
     }
 
-    /// Makes the page before a request asks for it. None if the page cannot be kept, or made.
+    /// Makes the page before a request asks for it, with what became of it in the store. None if it
+    /// could not be made, or is no page for all.
     pub(crate) async fn make_ahead(
         &self,
         permit: Permit<Cached, DatabaseFeed>,
-    ) -> Option<FillOutcome> {
-        let outcome = match self.make(permit).await {
-            Ok((MadePage::Shared(_, outcome), _)) => outcome,
+    ) -> Option<(Arc<Cached>, Option<FillOutcome>)> {
+        let (value, outcome) = match self.make(permit).await {
+            Ok((MadePage::Shared(value, outcome), _)) => (value, outcome),
             // As by the fence: it is tried again.
-            Err(PageFailure::Busy(_)) => Some(FillOutcome::Fenced),
+            Err(failure @ PageFailure::Busy(_)) => {
+                let value = Arc::new(Cached::Failed(failure));
+                (value, Some(FillOutcome::Fenced))
+            }
             _ => return None,
         };
         if outcome == Some(FillOutcome::Stored) {
             self.page.counters.ahead.fetch_add(1, Ordering::Relaxed);
         }
-        outcome
+        Some((value, outcome))
     }
 
     /// Makes the page, and gives it to the waiting requests that may have it.
@@ -385,7 +389,7 @@ impl Ask {
     }
 
     /// Reads all results for all waiting requests: a bundle or a failure.
-    async fn make_results(
+    pub(crate) async fn make_results(
         &self,
         mut permit: Permit<Cached, DatabaseFeed>,
     ) -> (Arc<Cached>, Duration, Option<Turn>) {

@@ -24,6 +24,7 @@ use millpond_pages::Admission;
 use crate::{
     answer::cached::{Cached, PageFailure, SiteStore},
     dev::{DevState, Report},
+    live::board::Board,
     log::Log,
     service::addresses::Addresses,
     session::{Attempts, Passwords, Sessions},
@@ -46,6 +47,7 @@ pub(crate) struct Core {
     pub(crate) database: Database,
     pub(crate) store: Arc<SiteStore>,
     pub(crate) admission: Arc<Admission>,
+    pub(crate) live: Arc<Board>,
     /// Clients without limits (`limits.client_exempt`).
     pub(crate) exempt: Vec<Network>,
     pub(crate) compressor: Compressor,

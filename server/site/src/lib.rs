@@ -7,6 +7,7 @@
 //! - `service`: a request to its answer, the hit; `hosts`: several sites behind one address;
 //! - `answer`: the fill of a page (the rules of the store's flights); `ahead`: hot pages that are
 //!   made again before a request, after a change and after a restart;
+//! - `live`: those who look at a page are told when it changes;
 //! - `form`: writes, and the way back of one that is refused; `uploads`: files that visitors send;
 //! - `session`: the identity of a visitor, and passwords;
 //! - `statics`, `watch`: files, and the watch over their changes; `data`: files as tables;
@@ -27,6 +28,7 @@ mod form;
 mod fuzz;
 mod hosts;
 mod inotify;
+mod live;
 mod log;
 mod opening;
 mod service;
@@ -45,6 +47,7 @@ pub use data::FilePin;
 pub use dev::{DEV_ENTRY, DevService};
 pub use explain::ExplainedVisitor;
 pub use hosts::{Sites, SitesService};
+pub use live::board::LiveStats;
 pub use millpond_site_format::{
     Config, DatabaseUrl, PostgresUrl, Problem, StaticOptions, TlsSettings, ip_address,
     listen_address,

@@ -46,6 +46,7 @@ mod by_rules;
 mod context;
 mod forms;
 mod listing;
+mod live;
 pub(crate) mod methods;
 mod no_page;
 pub(crate) mod see_other;
@@ -296,6 +297,11 @@ impl SiteService {
             request,
             path,
         } = at;
+        if path.starts_with(live::FOLDER)
+            && let Some(reply) = self.live(at)
+        {
+            return reply;
+        }
         if let Some(found) = generation.addresses.find(&generation.statics, path) {
             return self.file(at, &found);
         }

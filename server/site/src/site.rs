@@ -28,6 +28,10 @@ use crate::{
     },
     data::{DataFiles, DataSources, Inbox},
     dev::DevState,
+    live::{
+        board::{Board, LiveStats},
+        watcher::Watcher,
+    },
     log::Log,
     opening::{
         self,
@@ -52,6 +56,7 @@ pub struct Site {
     watch: Mutex<Option<Watch>>,
     ahead: Mutex<Option<Ahead>>,
     reporter: Mutex<Option<Reporter>>,
+    live: Mutex<Option<Watcher>>,
     data: Mutex<Option<DataFiles>>,
 }
 
@@ -109,6 +114,8 @@ pub struct SiteStats {
     pub store: Stats,
     /// Requests that waited for their turn, and those that were refused.
     pub admission: AdmissionStats,
+    /// Clients that look at live pages.
+    pub live: LiveStats,
     /// The pages that have been asked for since the folder was last read.
     pub routes: Vec<RouteStats>,
 }
@@ -150,6 +157,7 @@ impl Site {
             watch: Mutex::new(None),
             ahead: Mutex::new(None),
             reporter: Mutex::new(None),
+            live: Mutex::new(None),
             data: Mutex::new(None),
         });
         let inbox = Arc::new(Inbox::new(DataSources::new(dir, config)));
@@ -172,6 +180,14 @@ impl Site {
             *site.ahead.lock() = Some(Ahead::start(&site.core, settings));
         }
         *site.reporter.lock() = Some(Reporter::start(&site.core, config.max_staleness));
+        let live = Watcher::start(&site.core, config.max_staleness);
+        *site.live.lock() = live
+            .inspect_err(|error| {
+                let note =
+                    format!("there is no thread for live pages, so they do not change: {error}");
+                site.core.log(&note);
+            })
+            .ok();
         Ok(site)
     }
 
@@ -361,6 +377,7 @@ impl Site {
         let mut stats = SiteStats {
             store: self.core.store.stats(),
             admission: self.core.admission.stats(),
+            live: self.core.live.stats(),
             ahead_time: self
                 .ahead
                 .lock()
@@ -408,7 +425,8 @@ impl Site {
     pub fn stop(&self) {
         drop(self.watch.lock().take());
         self.stop_data();
-        // It reads, so before the database.
+        // They read, so before the database.
+        drop(self.live.lock().take());
         drop(self.ahead.lock().take());
         let reporter = self.reporter.lock().take().map(Reporter::ending);
         self.core.database.stop();
@@ -429,6 +447,7 @@ impl Site {
 impl Drop for Site {
     fn drop(&mut self) {
         self.stop_data();
+        drop(self.live.lock().take());
         drop(self.ahead.lock().take());
         let reporter = self.reporter.lock().take().map(Reporter::ending);
         self.core.database.stop();
@@ -487,6 +506,7 @@ fn core_of(
     Ok(Arc::new(Core {
         dir: dir.to_owned(),
         admission: Admission::new(capacity, config.deadline),
+        live: Arc::new(Board::new(config.live)),
         exempt: config.limits.client.exempt.clone(),
         database,
         store,

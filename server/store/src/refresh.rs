@@ -59,6 +59,12 @@ impl<V: Value, F: Feed> Store<V, F> {
         drop(before);
     }
 
+    /// Wakes `waker` whenever a change or a new epoch was applied; none wakes nothing more.
+    pub fn set_observer(&self, waker: Option<Waker>) {
+        let before = std::mem::replace(&mut *self.observer.lock(), waker);
+        drop(before);
+    }
+
     /// True if keys wait to be made ahead, or a sweep has to look for them.
     #[must_use]
     pub fn has_work_ahead(&self) -> bool {
@@ -179,11 +185,15 @@ impl<V: Value, F: Feed> Store<V, F> {
         }
     }
 
-    /// Releases the lock, and wakes the attendant if there is new work.
+    /// Releases the lock after a change, and wakes who waits for one; the attendant if there is new
+    /// work.
     pub(crate) fn unlock_and_notify(&self, mut ledger: MutexGuard<'_, Ledger<V, F>>) {
         let has_news = ledger.ahead.take_notification();
         drop(ledger);
         if has_news && let Some(waker) = &*self.attendant.lock() {
+            waker.wake_by_ref();
+        }
+        if let Some(waker) = &*self.observer.lock() {
             waker.wake_by_ref();
         }
     }

@@ -24,6 +24,7 @@ pub struct Store<V: Value, F: Feed> {
     ledger: Mutex<Ledger<V, F>>,
     /// The waker of the task that makes values ahead.
     pub(crate) attendant: Mutex<Option<Waker>>,
+    pub(crate) observer: Mutex<Option<Waker>>,
     /// Held by a sweep and by a fold: each takes the names of the watched entries, and returns the
     /// names that are to stay.
     pub(crate) tending: Mutex<()>,
@@ -84,6 +85,7 @@ impl<V: Value, F: Feed> Store<V, F> {
             waiters: Arc::default(),
             ledger: Mutex::new(Ledger::new(&config)),
             attendant: Mutex::default(),
+            observer: Mutex::default(),
             tending: Mutex::default(),
             config,
         })

@@ -14,6 +14,7 @@ use super::socket::IoOutcome;
 use super::{Connection, NextAction, Stage};
 use crate::client::{Client, NamedBy};
 use crate::client_counts::{ClientConnection, ClientCounts};
+use crate::event::SocketEnd;
 use crate::h1::Refusal;
 use crate::limits::FILE_CHUNK;
 use crate::peer::Peer;
@@ -216,7 +217,7 @@ impl<S: Service> Connections<S> {
         };
         let header = match header {
             Ok(Some(header)) => header,
-            Ok(None) if !connection.ready.ends => return Some(NextAction::Wait),
+            Ok(None) if connection.ready.ends == SocketEnd::Open => return Some(NextAction::Wait),
             _ => {
                 self.host.counters.proxy_headers_missing.add(1);
                 return Some(NextAction::Close);

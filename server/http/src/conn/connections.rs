@@ -9,7 +9,7 @@ use super::read_batch::ReadBatch;
 use super::table::Table;
 use super::write_batch::WriteBatch;
 use super::{Connection, NextAction, Stage};
-use crate::event::{Ready, StreamToken, Token};
+use crate::event::{Ready, SocketEnd, StreamToken, Token};
 use crate::limits::{CONTINUED, CONTINUED_FOR_EACH, EVENTS_PER_HANDSHAKE};
 use crate::response::Service;
 
@@ -175,6 +175,11 @@ impl<S: Service> Connections<S> {
                 let peer = connection.peer.address;
                 self.table.queue_handshake(peer, token);
             }
+            return;
+        }
+        // A stream may have nothing to send for long, by which it would be noticed.
+        if connection.stage == Stage::Streaming && connection.ready.ends == SocketEnd::Closed {
+            self.advance(token, |_, _| None);
             return;
         }
         // The others continue anyway: when their response is ready, and when their turn begins.

@@ -14,6 +14,7 @@ use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, recv, send, sendmsg
 use super::Connection;
 use super::allowance::LEAST_BATCH;
 use super::output::{FilePart, Output};
+use crate::event::SocketEnd;
 use crate::limits::FILE_CHUNK;
 
 /// Slices on the stack: eight responses with large bodies. A longer pipeline of large bodies costs
@@ -73,7 +74,7 @@ impl Connection {
                 Ok((_, 0)) => return IoOutcome::Closed,
                 Ok((_, len)) => {
                     // The end follows the last bytes and has no further event.
-                    self.ready.read = len == room || self.ready.ends;
+                    self.ready.read = len == room || self.ready.ends > SocketEnd::Open;
                     return IoOutcome::Bytes(len);
                 }
                 Err(Errno::AGAIN) => {

@@ -9,7 +9,7 @@ mod timers;
 mod wait;
 
 pub(crate) use mailbox::Mailbox;
-pub(crate) use poller::{Poller, Ready, Wait};
+pub(crate) use poller::{Poller, Ready, SocketEnd, Wait};
 pub(crate) use slab::{Slab, StreamToken, Token};
 pub(crate) use spin::RecentClients;
 pub(crate) use timers::Timers;

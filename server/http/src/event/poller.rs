@@ -36,7 +36,17 @@ pub(crate) struct Ready {
     pub(crate) write: bool,
     /// The peer has ended its side, or the connection broke: the next read will tell, however short
     /// the last one was.
-    pub(crate) ends: bool,
+    pub(crate) ends: SocketEnd,
+}
+
+/// How far a socket has ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum SocketEnd {
+    Open,
+    /// The peer sends no more.
+    HalfClosed,
+    /// Nothing can be sent either.
+    Closed,
 }
 
 impl Ready {
@@ -44,15 +54,21 @@ impl Ready {
     pub(crate) const NEW: Self = Self {
         read: false,
         write: true,
-        ends: false,
+        ends: SocketEnd::Open,
     };
 
     fn of(flags: epoll::EventFlags) -> Self {
-        let ends = flags
-            .intersects(epoll::EventFlags::RDHUP | epoll::EventFlags::HUP | epoll::EventFlags::ERR);
+        let ends = if flags.intersects(epoll::EventFlags::HUP | epoll::EventFlags::ERR) {
+            SocketEnd::Closed
+        } else if flags.contains(epoll::EventFlags::RDHUP) {
+            SocketEnd::HalfClosed
+        } else {
+            SocketEnd::Open
+        };
+        let has_ended = ends > SocketEnd::Open;
         Self {
-            read: ends || flags.contains(epoll::EventFlags::IN),
-            write: ends || flags.contains(epoll::EventFlags::OUT),
+            read: has_ended || flags.contains(epoll::EventFlags::IN),
+            write: has_ended || flags.contains(epoll::EventFlags::OUT),
             ends,
         }
     }
@@ -61,7 +77,7 @@ impl Ready {
     pub(crate) fn add(&mut self, news: Self) {
         self.read |= news.read;
         self.write |= news.write;
-        self.ends |= news.ends;
+        self.ends = self.ends.max(news.ends);
     }
 }
 

@@ -43,6 +43,12 @@ impl ContentHash {
     }
 }
 
+/// Returns the entity tag that a [`Prepared`](super::Prepared) with this body has, with its quotes.
+#[must_use]
+pub fn entity_tag(body: &[u8]) -> String {
+    ContentHash::of(body).tag(None)
+}
+
 /// One entity tag of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Tag<'a> {

@@ -26,6 +26,7 @@ pub use coding::Coding;
 pub use compressible::is_compressible;
 use conditions::{ConditionResult, Conditions, IfRange};
 use etag::ContentHash;
+pub use etag::entity_tag;
 use partial::WholeBody;
 use select::Preferences;
 

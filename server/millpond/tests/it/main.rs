@@ -26,6 +26,8 @@ mod hostile_tls;
 mod hosts;
 mod https;
 mod limits;
+mod live;
+mod live_browser;
 mod log;
 mod manual;
 mod memory;

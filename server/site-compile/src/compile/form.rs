@@ -124,6 +124,7 @@ fn without_lines_of_pages(source: SqlFile<'_>) -> Result<(), Problem> {
         (until, "only a page ends at a moment"),
         (csv, "only a page answers with CSV"),
         (script.uncrawled, "crawlers send no forms"),
+        (script.live, "only a page is looked at"),
     ];
     let found = found
         .into_iter()

@@ -352,7 +352,12 @@ fn of_an_address(file: &Path, script: &Script) -> Option<Problem> {
     let of_pages = of_pages.map(|(_, line)| *line);
     let bytes = script.bytes.as_ref().map(|bytes| bytes.line.number);
     let until = script.until.first().map(|until| until.line.number);
-    if let Some(line) = of_pages.or(bytes).or(until).or(script.uncrawled) {
+    if let Some(line) = of_pages
+        .or(bytes)
+        .or(until)
+        .or(script.uncrawled)
+        .or(script.live)
+    {
         let problem = Problem::new(file, "only a page has this line").at(line, 1);
         return Some(problem.hint("put it into a .sql file below pages/"));
     }

@@ -23,11 +23,12 @@ use SettingKind::{
 
 /// The sections, in the order of the manual; true where a change takes effect without a restart, as
 /// a change of a page does.
-pub(super) const SECTIONS: [(&str, bool); 11] = [
+pub(super) const SECTIONS: [(&str, bool); 12] = [
     ("server", false),
     ("tls", false),
     ("database", false),
     ("cache", false),
+    ("live", false),
     ("site", true),
     ("session", true),
     ("static", true),
@@ -143,7 +144,7 @@ const MILLISECOND: Duration = Duration::from_millis(1);
 const DAY: Duration = Duration::from_secs(86_400);
 
 /// The settings, in the order of the manual.
-pub(super) const KEYS: [Key; 69] = [
+pub(super) const KEYS: [Key; 72] = [
     key(
         "server.listen",
         Address(|config| &mut config.listen),
@@ -310,6 +311,25 @@ pub(super) const KEYS: [Key; 69] = [
         "true",
     )
     .example("\"/var/lib/millpond/site.warm\""),
+    key(
+        "live.everywhere",
+        Flag(|config| &mut config.live.everywhere),
+        "false",
+    ),
+    key(
+        "live.interval",
+        Time(
+            |config| &mut config.live.interval,
+            Duration::from_millis(10),
+            DAY,
+        ),
+        "\"100ms\"",
+    ),
+    key(
+        "live.streams",
+        Count(|config| &mut config.live.streams, 0, 10_000_000),
+        "100000",
+    ),
     absent(
         "site.locale",
         SettingKind::Locale(|config| &mut config.formats.locale),

@@ -230,11 +230,13 @@ impl Driver {
             block_on(ask.make_ahead(permit), stopped)
         }));
         match made {
-            Ok(Some(Some(FillOutcome::Fenced | FillOutcome::Outlived))) => {
+            Ok(Some(Some((_, Some(FillOutcome::Fenced | FillOutcome::Outlived))))) => {
                 let task = RefreshTask { key, degree, tries };
                 self.retries.refused(task, Boottime::now());
             }
-            Ok(Some(Some(FillOutcome::Stored))) => self.core.store.inherit_heat(&key, degree),
+            Ok(Some(Some((_, Some(FillOutcome::Stored))))) => {
+                self.core.store.inherit_heat(&key, degree)
+            }
             _ => {}
         }
     }
@@ -262,7 +264,7 @@ impl Driver {
 }
 
 /// Runs a future on this thread; none if it is stopped before, which gives the future up.
-fn block_on<T>(future: impl Future<Output = T>, stopped: &AtomicBool) -> Option<T> {
+pub(crate) fn block_on<T>(future: impl Future<Output = T>, stopped: &AtomicBool) -> Option<T> {
     let waker = waker();
     let mut context = Context::from_waker(&waker);
     let mut future = pin!(future);
@@ -276,7 +278,7 @@ fn block_on<T>(future: impl Future<Output = T>, stopped: &AtomicBool) -> Option<
 }
 
 /// Wakes this thread.
-fn waker() -> Waker {
+pub(crate) fn waker() -> Waker {
     struct Unpark(Thread);
     impl Wake for Unpark {
         fn wake(self: Arc<Self>) {

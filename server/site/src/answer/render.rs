@@ -8,13 +8,16 @@ use millpond_http::{Body, Content, Parts, Prepared};
 use minijinja::Value;
 
 use super::visitor::Visitor;
-use crate::core::{Core, Generation};
+use crate::{
+    core::{Core, Generation},
+    live::script::with_script,
+};
 use millpond_site_compile::{
     filters::{with_note, with_present_time},
     object::QueryResult,
     page::{Page, csv::csv},
     page_params::PageParams,
-    page_type::{CSV, JSON},
+    page_type::{CSV, HTML, JSON},
     refusal::{flash::Flash, values::roots},
 };
 
@@ -83,12 +86,9 @@ pub(crate) fn render(
     }
     match text((core, generation), page, values, objects, visitor, None) {
         Ok((body, _)) if visitor.touched() => {
-            Rendered::Private(prepare(page, page.page_type.media_type, body, PRIVATE))
+            Rendered::Private(prepare_text(core, page, body, PRIVATE))
         }
-        Ok((body, end)) => {
-            let media_type = page.page_type.media_type;
-            Rendered::Page(prepare(page, media_type, body, cache_control(page)), end)
-        }
+        Ok((body, end)) => Rendered::Page(prepare_text(core, page, body, cache_control(page)), end),
         Err(error) => Rendered::Failed(error),
     }
 }
@@ -188,21 +188,43 @@ fn cache_control(page: &Page) -> &'static str {
     }
 }
 
+/// The text of a template, with the script that keeps it up to date if the page is live.
+fn prepare_text(core: &Core, page: &Page, body: Vec<u8>, cache_control: &str) -> Arc<Prepared> {
+    let media_type = page.page_type.media_type;
+    if !core.live.is_live(page) || page.page_type.media_type != HTML {
+        return prepare(page, media_type, body, cache_control);
+    }
+    let (tagged, body) = with_script(&body);
+    prepare_tagged(page, (media_type, None), cache_control, tagged, body)
+}
+
 /// Rows as JSON with the number of all rows in a field. A 304 repeats no such field, so the entity
 /// tag tells the number too.
 fn with_total(page: &Page, body: Vec<u8>, total: i64) -> Arc<Prepared> {
-    let (vary, total) = (page.vary_field(), total.to_string());
-    let mut fields = vec![
-        ("Cache-Control", cache_control(page)),
-        ("X-Total-Count", &total),
-    ];
+    let total = total.to_string();
+    let tagged = [&body[..], b"\n", total.as_bytes()].concat();
+    let of = (JSON, Some(&*total));
+    prepare_tagged(page, of, cache_control(page), tagged, body)
+}
+
+/// Prepares a page of a type, with the number of all rows if there is one, whose entity tag is that
+/// of `tagged`.
+fn prepare_tagged(
+    page: &Page,
+    (media_type, total): (&str, Option<&str>),
+    cache_control: &str,
+    tagged: Vec<u8>,
+    body: Vec<u8>,
+) -> Arc<Prepared> {
+    let vary = page.vary_field();
+    let mut fields = vec![("Cache-Control", cache_control)];
+    fields.extend(total.map(|total| ("X-Total-Count", total)));
     if !vary.is_empty() {
         fields.push(("Vary", &vary));
     }
-    let tagged = [&body[..], b"\n", total.as_bytes()].concat();
     let parts = Parts {
         status: 200,
-        media_type: JSON,
+        media_type,
         fields: &fields,
         body: tagged.into(),
         last_modified: None,

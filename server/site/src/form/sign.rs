@@ -140,6 +140,12 @@ impl Submission {
     ) -> Result<SessionChange, NoCookie> {
         let signing = &self.form.signing;
         let sessions = &self.generation.sessions;
+        let request = self.request.as_request();
+        if let Some(session) = sessions.of(&request)
+            && (signing.is_logout || !signing.claims.is_empty())
+        {
+            self.core.live.end_session(session.mark());
+        }
         if signing.is_logout {
             return Ok(SessionChange::Ended(sessions.end()));
         }
@@ -156,7 +162,6 @@ impl Submission {
             (name.clone(), value)
         });
         let claims = claims.filter(|(_, value)| *value != Value::Null).collect();
-        let request = self.request.as_request();
         let begun = sessions.begin(Claims::new(claims), request.received);
         let Some(begun) = begun else {
             self.core.log(&format!(

@@ -19,7 +19,13 @@ mod passwords;
 mod seen_writes;
 mod token;
 
-use std::{borrow::Cow, path::Path, sync::Arc, time::Duration};
+use std::{
+    borrow::Cow,
+    hash::{DefaultHasher, Hash as _, Hasher as _},
+    path::Path,
+    sync::Arc,
+    time::Duration,
+};
 
 use base_clock::Boottime;
 use millpond_http::Request;
@@ -48,6 +54,14 @@ impl Session {
     /// Returns the claims alone: who may enter, and what keys hold, follows from them.
     pub(crate) const fn claims(&self) -> &Claims {
         &self.claims
+    }
+
+    /// A number that tells this session from others.
+    pub(crate) fn mark(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        (self.issued, self.expires).hash(&mut hasher);
+        format!("{:?}", self.claims).hash(&mut hasher);
+        hasher.finish()
     }
 
     /// The time at which a response that was made from this session expires.

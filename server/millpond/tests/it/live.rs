@@ -1,0 +1,280 @@
+//! Live pages over sockets: what those who look at a page are told.
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::net::TcpStream;
+use std::path::Path;
+use std::time::Duration;
+
+use rustix::net::sockopt::set_socket_linger;
+use tempfile::TempDir;
+
+use crate::support::{Connection, PATIENCE, Server, admin, serve, site_with, write};
+use crate::visitors::Visitor;
+
+pub(crate) const FILES: &[(&str, &str)] = &[
+    (
+        "migrations/0009_comment.sql",
+        "create table comment (id integer primary key, text text not null, hidden text);
+         create table account (name text primary key, seen integer not null);
+         insert into account values ('ann', 0), ('bob', 0);",
+    ),
+    (
+        "pages/comments.sql",
+        "-- live\n-- name: comments :many\nselect id, text, length(hidden) > 0 as has from comment order by id;\n",
+    ),
+    (
+        "pages/comments.html",
+        "<!doctype html><html><head><title>Comments</title></head><body><ol>{% for comment in comments %}<li>{{ comment.text }}</li>{% endfor %}</ol>\n\
+         <details id=more><summary>More</summary>all</details>\n\
+         <form method=post action=/comment><input name=text id=text><select id=kind><option>a<option>b</select><input type=checkbox id=box><button>Send</button></form></body></html>",
+    ),
+    (
+        "pages/comment.post.sql",
+        "-- param: text text\n-- name: added :exec\ninsert into comment (text) values (:text);\n-- redirect: /comments\n",
+    ),
+    (
+        "pages/hide.post.sql",
+        "-- param: text text\n-- name: hidden :exec\nupdate comment set hidden = :text;\n-- redirect: /comments\n",
+    ),
+    (
+        "pages/plain.sql",
+        "-- name: n :one\nselect count(*) as n from comment;\n",
+    ),
+    (
+        "pages/enter.post.sql",
+        "-- param: name text\n-- name: account :one\nselect name from account where name = :name;\n-- claims: name = account.name\n-- redirect: /mine\n",
+    ),
+    (
+        "pages/leave.post.sql",
+        "-- logout\n-- redirect: /comments\n",
+    ),
+    (
+        "pages/see.post.sql",
+        "-- param: name text\n-- name: seen :exec\nupdate account set seen = seen + 1 where name = :name;\n-- redirect: /comments\n",
+    ),
+    (
+        "pages/mine.sql",
+        "-- live\n-- require: claims.name else /comments\n-- name: account :one\nselect name, seen from account where name = :claims.name;\n",
+    ),
+    (
+        "pages/own.sql",
+        "-- live\n-- name: account :one\nselect sum(seen) as seen from account;\n",
+    ),
+    (
+        "pages/own.html",
+        "<!doctype html><p>{{ request.claims.name }} {{ account.seen }}</p>",
+    ),
+    (
+        "pages/mine.html",
+        "<!doctype html><title>{{ account.name }}</title><p>{{ account.seen }}</p>",
+    ),
+];
+
+pub(crate) fn site(settings: &str) -> TempDir {
+    let site = site_with(settings);
+    for (name, text) in FILES {
+        add(site.path(), name, text);
+    }
+    site
+}
+
+fn add(site: &Path, name: &str, text: &str) {
+    let path = site.join(name);
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    write(site, name, text);
+}
+
+/// A stream of events, read as it comes.
+struct EventStream {
+    lines: BufReader<TcpStream>,
+}
+
+impl EventStream {
+    fn open(server: &Server, query: &str, fields: &str) -> Self {
+        let mut socket = TcpStream::connect(server.address()).unwrap();
+        socket.set_read_timeout(Some(PATIENCE)).unwrap();
+        write!(
+            socket,
+            "GET /.millpond/live?{query} HTTP/1.1\r\nHost: shop\r\n{fields}\r\n"
+        )
+        .unwrap();
+        let mut stream = Self {
+            lines: BufReader::new(socket),
+        };
+        let head = stream.until_empty();
+        assert_eq!(head[0], "HTTP/1.1 200 OK");
+        let kind = "Content-Type: text/event-stream";
+        assert!(head.iter().any(|line| line == kind), "{head:?}");
+        stream
+    }
+
+    fn line(&mut self) -> String {
+        let mut line = String::new();
+        self.lines.read_line(&mut line).unwrap();
+        line.trim_end().to_owned()
+    }
+
+    fn until_empty(&mut self) -> Vec<String> {
+        let lines = std::iter::from_fn(|| Some(self.line()).filter(|line| !line.is_empty()));
+        lines.collect()
+    }
+
+    /// The lines of the next event, without those that divide the body into chunks.
+    fn event(&mut self) -> Vec<String> {
+        loop {
+            let mut lines = self.until_empty();
+            lines.retain(|line| u64::from_str_radix(line, 16).is_err());
+            let is_beat = lines.iter().any(|line| line == "event: beat");
+            if !lines.is_empty() && !is_beat {
+                return lines;
+            }
+        }
+    }
+}
+
+/// The tag of a page now, and what the store said of it.
+fn tag(server: &Server, target: &str) -> (String, String) {
+    let answer = Connection::open(server.address()).get(target);
+    assert_eq!(answer.status, 200);
+    let tag = answer.field("etag").unwrap().trim_matches('"').to_owned();
+    (tag, answer.field("cache-status").unwrap().to_owned())
+}
+
+fn count(server: &Server, name: &str) -> u64 {
+    let admin = admin(server);
+    let address = admin.trim_start_matches("http://").trim_end_matches('/');
+    let answer = Connection::open(address.parse().unwrap()).get("/counters");
+    let text = answer.text();
+    let (_, rest) = text.split_once(&format!("\"{name}\":")).unwrap();
+    let digits = rest.trim_start().split(|c: char| !c.is_ascii_digit());
+    digits.into_iter().next().unwrap().parse().unwrap()
+}
+
+#[test]
+fn all_who_look_are_told_of_a_change_which_is_rendered_once() {
+    let site = site("[admin]\nlisten = \"127.0.0.1:0\"\n[cache]\nrefresh_ahead = 0\n");
+    let server = serve(site.path());
+    let (first, _) = tag(&server, "/comments");
+    let query = format!("page=%2Fcomments&seen={first}");
+    let mut streams: Vec<EventStream> = (0..50)
+        .map(|_| EventStream::open(&server, &query, ""))
+        .collect();
+    for stream in &mut streams {
+        assert_eq!(stream.event(), [": the newest"]);
+    }
+    let before = count(&server, "fills");
+    let mut visitor = Visitor::new(&server);
+    visitor.post("/comment", "text=one");
+    let told: Vec<_> = streams.iter_mut().map(EventStream::event).collect();
+    let (second, status) = tag(&server, "/comments");
+    assert_eq!(status, "millpond; hit");
+    assert_ne!(first, second);
+    for event in &told {
+        assert_eq!(event[0], format!("id: {second}"));
+        // Fifty hits take a millisecond.
+        assert_eq!(event[1], "data: 1");
+    }
+    assert_eq!(count(&server, "fills") - before, 1);
+    assert_eq!(count(&server, "live_streams"), 50);
+    // A change that the page does not show is no event: the next one is that of the next comment.
+    visitor.post("/hide", "text=");
+    visitor.post("/comment", "text=two");
+    let (third, _) = tag(&server, "/comments");
+    for stream in &mut streams {
+        assert_eq!(stream.event()[0], format!("id: {third}"));
+    }
+    // Who comes again with an old state is told at once.
+    let mut late = EventStream::open(&server, &query, "Last-Event-ID: old\r\n");
+    assert_eq!(late.event(), [format!("id: {third}"), "data: 0".to_owned()]);
+    // A client that is gone is noticed although its stream has nothing to say.
+    for stream in streams.iter().chain([&late]) {
+        set_socket_linger(stream.lines.get_ref(), Some(Duration::ZERO)).unwrap();
+    }
+    drop(streams);
+    drop(late);
+    while count(&server, "live_streams") > 0 {
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn what_is_a_visitor_s_own_ends_with_the_session() {
+    let site = site("[session]\nsecure = false\n");
+    let server = serve(site.path());
+    let (mut ann, mut bob) = (Visitor::new(&server), Visitor::new(&server));
+    ann.post("/enter", "name=ann");
+    bob.post("/enter", "name=bob");
+    // Once, so that it is known whose page it is.
+    ann.shows("/own", "ann 0");
+    let open = |visitor: &mut Visitor<'_>, target: &str| {
+        let answer = visitor.get(target);
+        let seen = answer.field("etag").unwrap().trim_matches('"');
+        let cookies = visitor.cookies.iter();
+        let cookies: Vec<_> = cookies
+            .map(|(name, value)| format!("{name}={value}"))
+            .collect();
+        let fields = format!("Cookie: {}\r\n", cookies.join("; "));
+        let query = format!("page={target}&seen={seen}");
+        let mut stream = EventStream::open(&server, &query, &fields);
+        assert_eq!(stream.event(), [": the newest"]);
+        stream
+    };
+    // A page of those with the same claims, and one that looks at the request.
+    let mut of_ann = open(&mut ann, "/mine");
+    let mut of_bob = open(&mut bob, "/mine");
+    let mut own = open(&mut ann, "/own");
+    // The first look at its results, which might be newer.
+    assert_eq!(own.event(), ["data: 0"]);
+    ann.post("/see", "name=ann");
+    let event = of_ann.event();
+    let answer = ann.get("/mine");
+    let tag = answer.field("etag").unwrap().trim_matches('"');
+    assert_eq!(event[0], format!("id: {tag}"));
+    assert_eq!(own.event(), ["data: 0"]);
+    ann.post("/leave", "");
+    assert_eq!(of_ann.event()[0], "event: gone");
+    assert_eq!(own.event()[0], "event: gone");
+    // Of all that, the other visitor was told nothing.
+    bob.post("/see", "name=bob");
+    let event = of_bob.event();
+    let answer = bob.get("/mine");
+    let tag = answer.field("etag").unwrap().trim_matches('"');
+    assert_eq!(event[0], format!("id: {tag}"));
+    // Without the session there is no stream.
+    let mut none = EventStream::open(&server, "page=/mine", "");
+    assert_eq!(none.event()[0], "event: gone");
+}
+
+#[test]
+fn a_stream_that_there_cannot_be_ends_so_that_a_browser_does_the_right_thing() {
+    let site = site("[live]\nstreams = 1\n");
+    let server = serve(site.path());
+    for query in [
+        "page=/plain",
+        "page=/none",
+        "page=",
+        "",
+        "page=//comments",
+        "page=/.millpond/live",
+    ] {
+        let mut stream = EventStream::open(&server, query, "");
+        assert_eq!(stream.event()[0], "event: gone", "{query}");
+    }
+    let foreign = "Sec-Fetch-Site: cross-site\r\n";
+    let mut stream = EventStream::open(&server, "page=/comments", foreign);
+    assert_eq!(stream.event()[0], "event: gone");
+    let mut first = EventStream::open(&server, "page=/comments", "");
+    first.event();
+    let mut second = EventStream::open(&server, "page=/comments", "");
+    let event = second.event();
+    let again = event[0].strip_prefix("retry: ").unwrap();
+    assert!((1000..=31_000).contains(&again.parse::<u32>().unwrap()));
+    // A template that has changed: the page is another one, and is judged anew.
+    write(
+        site.path(),
+        "pages/comments.html",
+        "<!doctype html><title>New</title>",
+    );
+    let event = first.event();
+    assert!(event[0].starts_with("retry: "), "{event:?}");
+}

@@ -1,0 +1,188 @@
+//! Live pages in a browser: what a visitor sees, and what stays as the visitor left it.
+
+use std::fs::{File, OpenOptions};
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Instant;
+
+use rustix::fs::{CWD, Mode, mkfifoat};
+use serde_json::{Value, json};
+
+use crate::live::site;
+use crate::support::{PATIENCE, Server, millpond, serve};
+use crate::visitors::Visitor;
+
+/// Chromium without a window, driven by its own protocol over two pipes
+/// (<https://chromedevtools.github.io/devtools-protocol/>).
+struct Browser {
+    child: Child,
+    to: File,
+    from: BufReader<File>,
+    last: u64,
+    /// Messages of pages to the console that nothing asked for.
+    said: Vec<String>,
+}
+
+impl Browser {
+    fn start(home: &Path) -> Self {
+        let (to, from) = (home.join("to"), home.join("from"));
+        for pipe in [&to, &from] {
+            mkfifoat(CWD, pipe, Mode::RUSR | Mode::WUSR).unwrap();
+        }
+        let command = "exec chromium --headless=new --no-sandbox --disable-gpu \
+             --remote-debugging-pipe --user-data-dir=\"$HOME/profile\" about:blank 3<\"$HOME/to\" 4>\"$HOME/from\"";
+        let child = Command::new("sh")
+            .args(["-c", command])
+            .env("HOME", home)
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let to = OpenOptions::new().write(true).open(to).unwrap();
+        let from = BufReader::new(File::open(from).unwrap());
+        Self {
+            child,
+            to,
+            from,
+            last: 0,
+            said: Vec::new(),
+        }
+    }
+
+    /// Calls a method in a session, or of the browser itself, and returns its result.
+    fn call(&mut self, session: Option<&str>, method: &str, params: &Value) -> Value {
+        self.last += 1;
+        let mut message = json!({"id": self.last, "method": method, "params": params});
+        if let Some(session) = session {
+            message["sessionId"] = session.into();
+        }
+        write!(self.to, "{message}\0").unwrap();
+        loop {
+            let mut answer = Vec::new();
+            self.from.read_until(0, &mut answer).unwrap();
+            answer.pop();
+            let answer: Value = serde_json::from_slice(&answer).unwrap();
+            if answer["id"] == self.last {
+                assert!(answer["error"].is_null(), "{method}: {answer}");
+                return answer["result"].clone();
+            }
+            if answer["method"] == "Runtime.exceptionThrown" || answer["method"] == "Log.entryAdded"
+            {
+                self.said.push(answer["params"].to_string());
+            }
+        }
+    }
+
+    /// Opens a page in a window of its own.
+    fn window(&mut self, url: &str) -> Window {
+        let params = json!({"url": url, "newWindow": true});
+        let target = self.call(None, "Target.createTarget", &params)["targetId"].clone();
+        let params = json!({"targetId": target, "flatten": true});
+        let session = self.call(None, "Target.attachToTarget", &params)["sessionId"].clone();
+        let window = Window(session.as_str().unwrap().to_owned());
+        for domain in ["Runtime.enable", "Log.enable", "Page.enable"] {
+            self.call(Some(&window.0), domain, &json!({}));
+        }
+        window
+    }
+
+    /// The value of an expression in a page; null while the page is on its way.
+    fn value(&mut self, window: &Window, expression: &str) -> Value {
+        let params = json!({"expression": expression, "returnByValue": true, "awaitPromise": true});
+        self.call(Some(&window.0), "Runtime.evaluate", &params)["result"]["value"].clone()
+    }
+
+    #[track_caller]
+    fn until(&mut self, window: &Window, expression: &str) {
+        let since = Instant::now();
+        while self.value(window, expression) != Value::Bool(true) {
+            let page =
+                |browser: &mut Self| browser.value(window, "document.documentElement.outerHTML");
+            assert!(
+                since.elapsed() < PATIENCE,
+                "{expression}: {} {:?}",
+                page(self),
+                self.said
+            );
+        }
+    }
+}
+
+impl Drop for Browser {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A page that is shown.
+struct Window(String);
+
+fn shows(text: &str) -> String {
+    format!("document.querySelector('ol')?.textContent.includes('{text}') ?? false")
+}
+
+/// The script is there and runs.
+const IS_OPEN: &str = "document.readyState === 'complete' && performance.getEntriesByType('resource')\
+    .some((it) => it.name.includes('/.millpond/live.'))";
+
+#[test]
+fn a_page_follows_its_data_and_leaves_what_the_visitor_does_alone() {
+    if Command::new("chromium").arg("--version").output().is_err() {
+        eprintln!("chromium is missing: not tested");
+        return;
+    }
+    let site = site("");
+    let home = tempfile::tempdir().unwrap();
+    let server = serve(site.path());
+    let address = server.address();
+    let url = format!("http://{address}/comments");
+    let mut browser = Browser::start(home.path());
+    let (one, two) = (browser.window(&url), browser.window(&url));
+    browser.until(&one, IS_OPEN);
+    browser.until(&two, IS_OPEN);
+    // A form half filled, a list chosen from, a box checked, details open, a place in a text.
+    let typing = "(() => { const $ = (id) => document.getElementById(id); \
+         $('text').focus(); document.execCommand('insertText', false, 'half a sen'); \
+         $('text').setSelectionRange(2, 4); $('kind').value = 'b'; $('box').checked = true; $('more').open = true; \
+         window.node = $('text'); return true; })()";
+    browser.until(&one, typing);
+    let sends = "(() => { document.getElementById('text').value = 'first'; \
+         document.querySelector('form').requestSubmit(); return true; })()";
+    browser.until(&two, sends);
+    browser.until(&one, &shows("first"));
+    browser.until(&two, &shows("first"));
+    let kept = "(() => { const $ = (id) => document.getElementById(id); \
+         return [$('text').value, $('text').selectionStart, $('kind').value, $('box').checked, $('more').open, \
+         document.activeElement.id, $('text') === window.node].join(); })()";
+    assert_eq!(
+        browser.value(&one, kept),
+        "half a sen,2,b,true,true,text,true"
+    );
+    // Back from the memory of the browser, to a page that has changed meanwhile.
+    let leaves = "(() => { location.href = '/plain'; return true; })()";
+    browser.until(&two, leaves);
+    browser.until(
+        &two,
+        "location.pathname === '/plain' && document.readyState === 'complete'",
+    );
+    Visitor::new(&server).post("/comment", "text=second");
+    browser.until(&one, &shows("second"));
+    browser.until(&two, "(() => { history.back(); return true; })()");
+    browser.until(&two, &shows("second"));
+    // After a restart of the server on the same address.
+    drop(server);
+    let mut command = millpond(&["serve", "--workers", "2", "--listen"]);
+    command.arg(address.to_string()).arg(site.path());
+    let server = Server::spawn(command);
+    Visitor::new(&server).post("/comment", "text=third");
+    browser.until(&one, &shows("third"));
+    assert_eq!(
+        browser.value(&one, kept),
+        "half a sen,2,b,true,true,text,true"
+    );
+    // A server that is away, and a picture that the site has not.
+    let is_known = |it: &&String| it.contains("ERR_") || it.contains("favicon");
+    let faults = browser.said.iter().filter(|it| !is_known(it));
+    assert_eq!(faults.count(), 0, "{:?}", browser.said);
+}

@@ -1,0 +1,418 @@
+//! Who looks at which live page, and what they are told of it.
+//!
+//! What they are told is a state and no log: the newest tag of the page. So who reads slowly, was
+//! away or comes again misses nothing and gets nothing twice.
+
+use std::{
+    collections::HashMap,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
+    },
+    task::{Poll, Waker},
+    thread::Thread,
+    time::Duration,
+};
+
+use base_clock::Boottime;
+use bytes::Bytes;
+use millpond_db::Value;
+use parking_lot::Mutex;
+
+use crate::answer::{cached::Cached, visitor::Visitor};
+use millpond_site_compile::page::Page;
+use millpond_site_format::config::LiveSettings;
+
+/// Time in which each stream is sent something, so that a browser notices a dead one.
+pub(crate) const BEAT: Duration = Duration::from_secs(20);
+/// The event that a stream is sent when it was sent nothing else.
+const HEARTBEAT: &[u8] = b"event: beat\ndata: 1\n\n";
+/// Time of a worker for a page that a browser asks for: browsers are told to spread their requests.
+const HIT: Duration = Duration::from_micros(20);
+/// Seats that are woken before others may take or leave one.
+const STRIDE: usize = 256;
+
+/// The live pages of a site that clients look at.
+pub(crate) struct Board {
+    pub(crate) settings: LiveSettings,
+    pages: Mutex<HashMap<Box<[u8]>, Arc<LivePage>>>,
+    streams: AtomicUsize,
+    /// Events that were given to streams, and streams that were turned away.
+    pub(crate) events: AtomicU64,
+    pub(crate) shed: AtomicU64,
+    /// The thread that looks after the pages; none without one.
+    watcher: Mutex<Option<Thread>>,
+}
+
+/// Figures for the owner.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LiveStats {
+    /// Browsers and programs that look at a page now.
+    pub streams: usize,
+    /// Pages that they look at.
+    pub pages: usize,
+    /// Changes that were sent, one for each that looked.
+    pub events: u64,
+    /// Streams that were turned away because there were too many.
+    pub shed: u64,
+}
+
+impl Board {
+    pub(crate) fn new(settings: LiveSettings) -> Self {
+        Self {
+            settings,
+            pages: Mutex::default(),
+            streams: AtomicUsize::new(0),
+            events: AtomicU64::new(0),
+            shed: AtomicU64::new(0),
+            watcher: Mutex::new(None),
+        }
+    }
+
+    /// True if a page may be looked at live.
+    pub(crate) fn is_live(&self, page: &Page) -> bool {
+        page.is_live || self.settings.everywhere && page.template.is_some()
+    }
+
+    pub(crate) fn set_watcher(&self, thread: Option<Thread>) {
+        *self.watcher.lock() = thread;
+    }
+
+    /// Returns the pages that clients look at, without those that are over.
+    pub(crate) fn pages(&self) -> Vec<Arc<LivePage>> {
+        let mut pages = self.pages.lock();
+        pages.retain(|_, page| !page.is_over());
+        pages.values().cloned().collect()
+    }
+
+    /// Returns the page with the key of `new`, which is that page if it has no client yet.
+    pub(crate) fn page(&self, new: LivePage) -> Arc<LivePage> {
+        let mut pages = self.pages.lock();
+        match pages.get(&new.key).filter(|page| !page.is_over()) {
+            Some(page) => page.clone(),
+            None => {
+                let page = Arc::new(new);
+                pages.insert(page.key.clone(), page.clone());
+                if let Some(watcher) = &*self.watcher.lock() {
+                    watcher.unpark();
+                }
+                page
+            }
+        }
+    }
+
+    /// Room for one more stream, unless there are as many as may be. It is given back when the
+    /// ticket is dropped.
+    pub(crate) fn ticket(self: &Arc<Self>) -> Option<Ticket> {
+        let before = self.streams.fetch_add(1, Ordering::Relaxed);
+        let ticket = Ticket(self.clone());
+        if before < self.settings.streams {
+            return Some(ticket);
+        }
+        self.shed.fetch_add(1, Ordering::Relaxed);
+        None
+    }
+
+    /// Ends the streams of a session, which has ended or has other claims now.
+    pub(crate) fn end_session(&self, session: u64) {
+        for page in self.pages() {
+            page.end(StreamEnd::Gone, |seat| seat.session == Some(session));
+        }
+    }
+
+    pub(crate) fn stats(&self) -> LiveStats {
+        LiveStats {
+            streams: self.streams.load(Ordering::Relaxed),
+            pages: self.pages.lock().len(),
+            events: self.events.load(Ordering::Relaxed),
+            shed: self.shed.load(Ordering::Relaxed),
+        }
+    }
+}
+
+/// Room for a stream.
+pub(crate) struct Ticket(pub(crate) Arc<Board>);
+
+impl Drop for Ticket {
+    fn drop(&mut self) {
+        self.0.streams.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// Why a stream ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum StreamEnd {
+    /// Its client is to come again, and is judged anew then.
+    Again,
+    /// The page is not there, or not for this visitor any more.
+    Gone,
+}
+
+/// A page that clients look at.
+pub(crate) struct LivePage {
+    /// Its key in the store; of a page that is each visitor's own, the key of its results.
+    pub(crate) key: Box<[u8]>,
+    /// True if the page is the same for all who have its key.
+    pub(crate) is_shared: bool,
+    pub(crate) generation: u32,
+    pub(crate) page: Arc<Page>,
+    pub(crate) values: Vec<Value>,
+    /// The first who looked. What a shared page shows of a visitor is in its key.
+    pub(crate) visitor: Arc<Visitor>,
+    told: Mutex<Told>,
+    /// Number of what was told last.
+    version: AtomicU64,
+    is_over: AtomicBool,
+    seats: Mutex<Seats>,
+}
+
+/// The newest state that was told.
+struct Told {
+    /// The tag of the page; of one that is each visitor's own, a hash of its results.
+    tag: Arc<str>,
+    event: Bytes,
+    /// The value of the store that was looked at last.
+    value: Option<Arc<Cached>>,
+    /// The last moment at which that was the newest state.
+    confirmed: Boottime,
+    /// The first moment at which something else may be told.
+    next: Boottime,
+}
+
+#[derive(Default)]
+struct Seats {
+    seats: Vec<Option<Seat>>,
+    free: Vec<u32>,
+    taken: usize,
+    /// When the last one was left.
+    left: Option<Boottime>,
+}
+
+/// The place of a stream.
+struct Seat {
+    waker: Option<Waker>,
+    /// The session with which it was opened, by its hash.
+    session: Option<u64>,
+    end: Option<StreamEnd>,
+    is_beat_due: bool,
+}
+
+impl LivePage {
+    /// A page with this key, of which nothing is known yet.
+    pub(crate) fn new(
+        (key, is_shared): (Vec<u8>, bool),
+        generation: u32,
+        (page, values): (&Arc<Page>, Vec<Value>),
+        visitor: Arc<Visitor>,
+    ) -> Self {
+        let now = Boottime::now();
+        Self {
+            key: key.into(),
+            is_shared,
+            generation,
+            page: page.clone(),
+            values,
+            visitor,
+            told: Mutex::new(Told {
+                tag: "".into(),
+                event: Bytes::new(),
+                value: None,
+                confirmed: now,
+                next: now,
+            }),
+            version: AtomicU64::new(0),
+            is_over: AtomicBool::new(false),
+            seats: Mutex::default(),
+        }
+    }
+
+    /// Sets the tag of the state that its first client has.
+    pub(crate) fn begin(&mut self, tag: &str) {
+        self.told.get_mut().tag = tag.into();
+    }
+
+    pub(crate) fn is_over(&self) -> bool {
+        self.is_over.load(Ordering::Acquire)
+    }
+
+    /// Takes a seat for a stream. None if the page is over: its client is to come again.
+    pub(crate) fn sit(&self, session: Option<u64>) -> Option<u32> {
+        let mut seats = self.seats.lock();
+        if self.is_over() {
+            return None;
+        }
+        let seat = Seat {
+            waker: None,
+            session,
+            end: None,
+            is_beat_due: false,
+        };
+        seats.taken += 1;
+        Some(match seats.free.pop() {
+            Some(free) => {
+                seats.seats[free as usize] = Some(seat);
+                free
+            }
+            None => {
+                seats.seats.push(Some(seat));
+                seats.seats.len() as u32 - 1
+            }
+        })
+    }
+
+    pub(crate) fn leave(&self, seat: u32) {
+        let mut seats = self.seats.lock();
+        seats.seats[seat as usize] = None;
+        seats.free.push(seat);
+        seats.taken -= 1;
+        seats.left = (seats.taken == 0).then(Boottime::now);
+    }
+
+    /// The next piece for a seat that was told up to `version`.
+    pub(crate) fn next(&self, seat: u32, version: &mut u64, waker: &Waker) -> Poll<Piece> {
+        let mut seats = self.seats.lock();
+        let Some(own) = &mut seats.seats[seat as usize] else {
+            return Poll::Ready(Piece::End(StreamEnd::Again));
+        };
+        if let Some(end) = own.end {
+            return Poll::Ready(Piece::End(end));
+        }
+        let newest = self.version.load(Ordering::Acquire);
+        if *version != newest {
+            *version = newest;
+            own.is_beat_due = false;
+            drop(seats);
+            return Poll::Ready(Piece::Event(self.told.lock().event.clone()));
+        }
+        if std::mem::take(&mut own.is_beat_due) {
+            return Poll::Ready(Piece::Event(Bytes::from_static(HEARTBEAT)));
+        }
+        match &mut own.waker {
+            Some(known) if known.will_wake(waker) => {}
+            known => *known = Some(waker.clone()),
+        }
+        Poll::Pending
+    }
+
+    pub(crate) fn version(&self) -> u64 {
+        self.version.load(Ordering::Acquire)
+    }
+
+    /// The tag of the state that was told last.
+    pub(crate) fn tag(&self) -> Arc<str> {
+        self.told.lock().tag.clone()
+    }
+
+    /// Tells that `tag` is the tag of the newest state, as it was at `since`. True if it is another
+    /// than before.
+    pub(crate) fn tell(&self, tag: &str, since: Boottime, interval: Duration) -> bool {
+        let within = self.within();
+        let mut told = self.told.lock();
+        told.confirmed = told.confirmed.max(since);
+        if *told.tag == *tag {
+            return false;
+        }
+        told.tag = tag.into();
+        // Who looks at a page of its own learns its tag when it asks.
+        told.event = match self.is_shared {
+            true => format!("id: {tag}\ndata: {within}\n\n"),
+            false => format!("data: {within}\n\n"),
+        }
+        .into();
+        told.next = Boottime::now().plus(interval);
+        self.version.fetch_add(1, Ordering::AcqRel);
+        drop(told);
+        self.wake(|_, _| true);
+        true
+    }
+
+    /// The milliseconds within which those who look are to ask, each at a moment of its own.
+    fn within(&self) -> u128 {
+        let all = self.seats.lock().taken as u32;
+        (HIT * all).as_millis()
+    }
+
+    /// Notes which value of the store is the newest state at `now`. True if it was another before.
+    pub(crate) fn saw(&self, value: &Arc<Cached>, now: Boottime) -> bool {
+        let mut told = self.told.lock();
+        let is_known = told.value.as_ref().is_some_and(|it| Arc::ptr_eq(it, value));
+        match is_known {
+            true => told.confirmed = told.confirmed.max(now),
+            false => told.value = Some(value.clone()),
+        }
+        !is_known
+    }
+
+    /// The time for which nothing may be told; zero if something may.
+    pub(crate) fn rest(&self, now: Boottime) -> Duration {
+        self.told.lock().next.since(now)
+    }
+
+    /// The time since it was last known what the newest state is.
+    pub(crate) fn doubt(&self, now: Boottime) -> Duration {
+        now.since(self.told.lock().confirmed)
+    }
+
+    /// True if it has had no stream for this long.
+    pub(crate) fn is_empty_for(&self, time: Duration, now: Boottime) -> bool {
+        let seats = self.seats.lock();
+        seats.taken == 0 && seats.left.is_none_or(|left| now.since(left) > time)
+    }
+
+    /// Sends a heartbeat to each of the seats whose turn `at` of `of` is.
+    pub(crate) fn beat(&self, at: usize, of: usize) {
+        self.wake(|number, seat| {
+            let is_its = number % of == at;
+            seat.is_beat_due |= is_its;
+            is_its
+        });
+    }
+
+    /// Ends the streams of the seats that `which` names.
+    fn end(&self, end: StreamEnd, which: impl Fn(&Seat) -> bool) {
+        self.wake(|_, seat| {
+            let is_meant = which(seat);
+            if is_meant {
+                seat.end.get_or_insert(end);
+            }
+            is_meant
+        });
+    }
+
+    /// Ends all streams, and the page.
+    pub(crate) fn close(&self, end: StreamEnd) {
+        let seats = self.seats.lock();
+        self.is_over.store(true, Ordering::Release);
+        drop(seats);
+        self.end(end, |_| true);
+    }
+
+    fn wake(&self, mut is_woken: impl FnMut(usize, &mut Seat) -> bool) {
+        let mut from = 0;
+        loop {
+            let mut seats = self.seats.lock();
+            let some = seats.seats.iter_mut().enumerate();
+            let mut is_last = true;
+            for (number, seat) in some.skip(from).take(STRIDE) {
+                is_last = false;
+                if let Some(seat) = seat
+                    && is_woken(number, seat)
+                    && let Some(waker) = &seat.waker
+                {
+                    waker.wake_by_ref();
+                }
+            }
+            if is_last {
+                return;
+            }
+            from += STRIDE;
+        }
+    }
+}
+
+/// The next thing that a stream sends.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum Piece {
+    Event(Bytes),
+    End(StreamEnd),
+}

@@ -1,0 +1,92 @@
+//! The script that keeps a page in a browser up to date, and its place in the page.
+
+use std::sync::{Arc, LazyLock};
+
+use millpond_http::{Parts, Prepared, entity_tag};
+
+/// The folder of the addresses that every site has.
+pub(crate) const FOLDER: &str = "/.millpond/";
+/// The address of all streams.
+pub(crate) const STREAM: &str = "/.millpond/live";
+
+/// The library that changes one document into another (`morphlex.md`), and ours, which calls it.
+const PARTS: [&str; 2] = [include_str!("morphlex.js"), include_str!("live.js")];
+
+const BODY_END: &[u8] = b"</body>";
+
+/// The script, and its address, which changes with its text.
+pub(crate) struct LiveScript {
+    pub(crate) path: String,
+    pub(crate) prepared: Arc<Prepared>,
+}
+
+/// Returns the script.
+pub(crate) fn script() -> &'static LiveScript {
+    static PREPARED: LazyLock<LiveScript> = LazyLock::new(|| {
+        let text = text();
+        LiveScript {
+            path: format!("{FOLDER}live.{}.js", &entity_tag(text.as_bytes())[1..17]),
+            prepared: Arc::new(Prepared::new(Parts {
+                status: 200,
+                media_type: "text/javascript; charset=utf-8",
+                fields: &[("Cache-Control", "public, max-age=31536000, immutable")],
+                body: text.into(),
+                last_modified: None,
+                compressible: true,
+            })),
+        }
+    });
+    &PREPARED
+}
+
+/// The text of the script, without comments and white space at the beginning of lines.
+fn text() -> String {
+    let lines = PARTS.iter().flat_map(|part| part.lines()).map(str::trim);
+    let lines = lines.filter(|line| !line.is_empty() && !line.starts_with("//"));
+    lines.flat_map(|line| [line, "\n"]).collect()
+}
+
+/// Adds the script to a page, at the end of its body. Returns what the entity tag is of, and the
+/// page: the script is told the tag, which is that of the page without it.
+pub(crate) fn with_script(page: &[u8]) -> (Vec<u8>, Vec<u8>) {
+    let path = &script().path;
+    let end = page.windows(BODY_END.len()).rposition(|it| it == BODY_END);
+    let at = end.unwrap_or(page.len());
+    let tagged = [page, path.as_bytes()].concat();
+    let tag = entity_tag(&tagged);
+    let tag = tag.trim_matches('"');
+    let element = format!("<script type=\"module\" src=\"{path}\" data-tag=\"{tag}\"></script>");
+    let page = [&page[..at], element.as_bytes(), &page[at..]].concat();
+    (tagged, page)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_script_stands_at_the_end_of_the_body_and_knows_the_tag() {
+        for (page, before, after) in [
+            ("<body>a</body></html>", "<body>a", "</body></html>"),
+            ("a", "a", ""),
+            ("", "", ""),
+        ] {
+            let (tagged, whole) = with_script(page.as_bytes());
+            let tag = entity_tag(&tagged);
+            let path = &script().path;
+            let element =
+                format!("<script type=\"module\" src=\"{path}\" data-tag={tag}></script>");
+            assert_eq!(
+                String::from_utf8(whole).unwrap(),
+                format!("{before}{element}{after}")
+            );
+        }
+    }
+
+    #[test]
+    fn the_script_is_small() {
+        let packed = millpond_http::Coding::Brotli.compress(text().as_bytes());
+        let len = packed.map_or(0, |packed| packed.len());
+        assert!((1..=4608).contains(&len), "{len} bytes");
+    }
+}

@@ -1,0 +1,186 @@
+//! The addresses of live pages: the script, and the streams.
+//!
+//! A stream is opened by the page's own request, as the visitor would send it: who may not see the
+//! page gets no stream of it.
+
+use std::sync::atomic::Ordering;
+
+use base_clock::Boottime;
+use bytes::Bytes;
+use millpond_http::{Reply, Response, path};
+
+use super::{SiteService, context::RequestContext};
+use crate::{
+    answer::{
+        cached::{bundle_key, page_key},
+        owned,
+        visitor::Visitor,
+    },
+    live::{
+        board::LivePage,
+        script::{STREAM, script},
+        stream::{LiveStream, gone, streamed, turned_away},
+    },
+    session::Session,
+};
+use millpond_site_format::{params::Given, rules::split};
+
+pub(super) use crate::live::script::FOLDER;
+
+/// Fields of the request for a stream that are not those of a request for the page.
+const OF_STREAM: [&str; 8] = [
+    "accept",
+    "accept-encoding",
+    "if-match",
+    "if-modified-since",
+    "if-none-match",
+    "if-range",
+    "last-event-id",
+    "range",
+];
+
+impl SiteService {
+    /// Answers at the addresses of live pages; none at another.
+    pub(super) fn live(&self, at: RequestContext<'_>) -> Option<Reply> {
+        let request = at.request;
+        if request.method != "GET" {
+            return None;
+        }
+        if at.path == STREAM {
+            return Some(self.stream(at));
+        }
+        let script = script();
+        (at.path == script.path).then(|| {
+            if let Some(coding) = script.prepared.wanted(request) {
+                let compressor = &self.core.compressor;
+                compressor.request_coding(&script.prepared, coding, |_| {});
+            }
+            script.prepared.respond(request, Bytes::new()).into()
+        })
+    }
+
+    /// Opens the stream of the page that the query names.
+    fn stream(&self, at: RequestContext<'_>) -> Reply {
+        let request = at.request;
+        let query = request.query.unwrap_or_default().as_bytes();
+        let (mut target, mut has) = (String::new(), String::new());
+        for (name, value) in form_urlencoded::parse(query) {
+            match &*name {
+                "page" => target = value.into_owned(),
+                "seen" => has = value.into_owned(),
+                _ => {}
+            }
+        }
+        // Who comes again has what was told last.
+        let last = request.fields.get("last-event-id").unwrap_or_default();
+        if let Some(last) = std::str::from_utf8(last).ok().filter(|it| !it.is_empty()) {
+            last.clone_into(&mut has);
+        }
+        let is_foreign = request.fields.get("sec-fetch-site") == Some(b"cross-site");
+        if is_foreign || !target.starts_with('/') || target.starts_with("/.") {
+            return gone().into();
+        }
+        let owned = request.to_owned().without(&OF_STREAM);
+        let owned = owned.field("accept", "text/html, */*;q=0.1");
+        let mut inner = owned.as_request();
+        inner.path = target.split_once('?').map_or(&target, |(path, _)| path);
+        inner.query = target.split_once('?').map(|(_, query)| query);
+        inner.target = &target;
+        let Ok(inner_path) = path::normalize(inner.path) else {
+            return gone().into();
+        };
+        let at = RequestContext {
+            generation: at.generation,
+            request: &inner,
+            path: &inner_path,
+        };
+        let Some((page, session)) = self.live_page(at) else {
+            return gone().into();
+        };
+        let core = self.core.clone();
+        let opens = move |response: Response| -> Response {
+            let tag = response.field("etag").unwrap_or_default().trim_matches('"');
+            if response.status() >= 500 {
+                return turned_away();
+            }
+            if response.status() != 200 || tag.is_empty() {
+                return gone();
+            }
+            let Some(ticket) = core.live.ticket() else {
+                return turned_away();
+            };
+            let mut page = page;
+            // What a visitor has of a page of its own is compared here, and nowhere else.
+            let is_newest = *tag == *has;
+            let tag = match page.is_shared {
+                true => tag.to_owned(),
+                false => String::new(),
+            };
+            page.begin(&tag);
+            let page = core.live.page(page);
+            if page.is_shared {
+                page.tell(&tag, Boottime::now(), core.live.settings.interval);
+            }
+            let has = match page.is_shared || !is_newest {
+                true => has,
+                false => page.tag().to_string(),
+            };
+            match LiveStream::new(&page, ticket, &has, session.as_ref()) {
+                Some(stream) => streamed(stream),
+                None => turned_away(),
+            }
+        };
+        match self.answer_at(at, &mut Vec::new()) {
+            Reply::Ready(response) => opens(response).into(),
+            Reply::Reusable(reply) => opens(reply.0).into(),
+            Reply::Later(response) => Reply::later(async move { opens(response.await) }),
+        }
+    }
+
+    /// The live page at which a request is answered, with the session that it has; none if there is
+    /// no such page.
+    fn live_page(&self, at: RequestContext<'_>) -> Option<(LivePage, Option<Session>)> {
+        let (generation, request) = (at.generation, at.request);
+        let rules = generation.rules.as_ref();
+        let rewritten = rules.and_then(|rules| rules.rewrite(at.path, request.query));
+        let (place, query) = match &rewritten {
+            Some(target) => {
+                let (path, query) = split(target);
+                (generation.place_of(&path).to_owned(), query)
+            }
+            None => (at.path.to_owned(), request.query),
+        };
+        let found = generation.pages.router.find(&place)?;
+        let page = generation.pages.endpoints[found.page].page.as_ref()?;
+        if !self.core.live.is_live(page) || !self.core.cache {
+            return None;
+        }
+        let given = Given {
+            path: &found.values,
+            form: &[],
+            query,
+        };
+        let is_shared = !page.private.load(Ordering::Relaxed);
+        let session = match page.needs.is_none() && is_shared {
+            true => None,
+            false => generation.sessions.of(request),
+        };
+        let mut values = given.values(&page.params).ok()?;
+        let claims = session.as_ref().map(Session::claims);
+        values.extend(page.needs.values(claims));
+        let number = generation.number;
+        let mut key = Vec::new();
+        if is_shared {
+            let vary = |field: &str| generation.sessions.field(request, field);
+            page_key(&mut key, number, page, &given, session.as_ref(), vary).ok()?;
+        } else {
+            key = bundle_key(number, page, &values);
+        }
+        let of = (&**page, &*values);
+        let sessions = &generation.sessions;
+        let path = at.path.to_owned();
+        let visitor = Visitor::new(owned(request), path, of, sessions, session.as_ref());
+        let page = LivePage::new((key, is_shared), number, (page, values), visitor);
+        Some((page, session))
+    }
+}
