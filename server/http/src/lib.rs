@@ -61,7 +61,9 @@ pub use client::{Client, ClientNetwork, Network};
 pub use compressor::Compressor;
 pub use limits::{ClientLimits, Limits, Proxies};
 pub use listen::{BACKLOG, ListenAddress, backlog_clamp, listen, listen_group, listen_unix, share};
-pub use prepared::{Coding, Content, Parts, Prepared, entity_tag, is_compressible};
+pub use prepared::{
+    Coding, Content, Parts, Prepared, entity_tag, is_compressible, smallest_brotli,
+};
 pub use request::{Fields, OwnedRequest, Request, Version};
 pub use response::{Body, Builder, Reply, Response, Service};
 pub use rustls::ServerConfig;

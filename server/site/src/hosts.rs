@@ -158,9 +158,10 @@ impl Sites {
         self.waiting.as_ref()
     }
 
-    /// Answers the browsers that wait for a change, so that a server that stops need not wait for
-    /// them.
-    pub fn stop_dev(&self) {
+    /// Ends the streams of live pages, and answers the browsers that wait for a changed file, so
+    /// that a server that stops need not wait for them.
+    pub fn stop_waits(&self) {
+        self.all().iter().for_each(|named| named.site.stop_live());
         let states = self
             .all()
             .iter()

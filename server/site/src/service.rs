@@ -297,11 +297,6 @@ impl SiteService {
             request,
             path,
         } = at;
-        if path.starts_with(live::FOLDER)
-            && let Some(reply) = self.live(at)
-        {
-            return reply;
-        }
         if let Some(found) = generation.addresses.find(&generation.statics, path) {
             return self.file(at, &found);
         }
@@ -375,6 +370,12 @@ impl SiteService {
 
     /// Answers at a path in its normal form: a page, else a file.
     fn answer(&self, at: RequestContext<'_>, key: &mut Vec<u8>) -> Reply {
+        // No file and no page has a name that begins with a dot, but a page may take any name.
+        if at.path.as_bytes().get(1) == Some(&b'.')
+            && let Some(reply) = self.live(at)
+        {
+            return reply;
+        }
         match at.generation.pages.router.find(at.path) {
             Some(found) => self.page(at, key, &found),
             None => self.other(at),

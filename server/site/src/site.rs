@@ -420,13 +420,20 @@ impl Site {
         stats
     }
 
+    /// Ends the streams of live pages, whose clients come again after a moment: to another process,
+    /// if one has taken the place of this one.
+    pub(crate) fn stop_live(&self) {
+        let live = self.live.lock().take();
+        drop(live);
+    }
+
     /// Stops the watch, the feed and the database; later requests get 503. Blocks until all of them
     /// have stopped.
     pub fn stop(&self) {
         drop(self.watch.lock().take());
         self.stop_data();
         // They read, so before the database.
-        drop(self.live.lock().take());
+        self.stop_live();
         drop(self.ahead.lock().take());
         let reporter = self.reporter.lock().take().map(Reporter::ending);
         self.core.database.stop();
@@ -447,7 +454,7 @@ impl Site {
 impl Drop for Site {
     fn drop(&mut self) {
         self.stop_data();
-        drop(self.live.lock().take());
+        self.stop_live();
         drop(self.ahead.lock().take());
         let reporter = self.reporter.lock().take().map(Reporter::ending);
         self.core.database.stop();
@@ -506,7 +513,7 @@ fn core_of(
     Ok(Arc::new(Core {
         dir: dir.to_owned(),
         admission: Admission::new(capacity, config.deadline),
-        live: Arc::new(Board::new(config.live)),
+        live: Arc::new(Board::new(config.live, options.cache && config.cache)),
         exempt: config.limits.client.exempt.clone(),
         database,
         store,

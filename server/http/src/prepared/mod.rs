@@ -22,7 +22,7 @@ use bytes::Bytes;
 
 use crate::request::Request;
 use crate::response::{Body, Response, field_line, length_line, status_line};
-pub use coding::Coding;
+pub use coding::{Coding, smallest_brotli};
 pub use compressible::is_compressible;
 use conditions::{ConditionResult, Conditions, IfRange};
 use etag::ContentHash;

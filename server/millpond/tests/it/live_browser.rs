@@ -144,7 +144,7 @@ fn a_page_follows_its_data_and_leaves_what_the_visitor_does_alone() {
     // A form half filled, a list chosen from, a box checked, details open, a place in a text.
     let typing = "(() => { const $ = (id) => document.getElementById(id); \
          $('text').focus(); document.execCommand('insertText', false, 'half a sen'); \
-         $('text').setSelectionRange(2, 4); $('kind').value = 'b'; $('box').checked = true; $('more').open = true; \
+         $('text').setSelectionRange(2, 4); $('kind').value = 'b'; $('box').checked = true; $('right').checked = true; $('more').open = true; \
          window.node = $('text'); return true; })()";
     browser.until(&one, typing);
     let sends = "(() => { document.getElementById('text').value = 'first'; \
@@ -153,12 +153,13 @@ fn a_page_follows_its_data_and_leaves_what_the_visitor_does_alone() {
     browser.until(&one, &shows("first"));
     browser.until(&two, &shows("first"));
     let kept = "(() => { const $ = (id) => document.getElementById(id); \
-         return [$('text').value, $('text').selectionStart, $('kind').value, $('box').checked, $('more').open, \
-         document.activeElement.id, $('text') === window.node].join(); })()";
-    assert_eq!(
-        browser.value(&one, kept),
-        "half a sen,2,b,true,true,text,true"
-    );
+         return [$('text').value, $('text').selectionStart, $('kind').value, $('box').checked, $('right').checked, \
+         $('more').open, document.activeElement.id, $('text') === window.node, $('version').value].join(); })()";
+    // With the version of the row that the visitor has before the eyes, not a newer one.
+    let expected = "half a sen,2,b,true,true,true,text,true,0";
+    assert_eq!(browser.value(&one, kept), expected);
+    let fresh = "[document.getElementById('version').value, document.getElementById('none').checked].join()";
+    assert_eq!(browser.value(&two, fresh), "1,true");
     // Back from the memory of the browser, to a page that has changed meanwhile.
     let leaves = "(() => { location.href = '/plain'; return true; })()";
     browser.until(&two, leaves);
@@ -177,10 +178,7 @@ fn a_page_follows_its_data_and_leaves_what_the_visitor_does_alone() {
     let server = Server::spawn(command);
     Visitor::new(&server).post("/comment", "text=third");
     browser.until(&one, &shows("third"));
-    assert_eq!(
-        browser.value(&one, kept),
-        "half a sen,2,b,true,true,text,true"
-    );
+    assert_eq!(browser.value(&one, kept), expected);
     // A server that is away, and a picture that the site has not.
     let is_known = |it: &&String| it.contains("ERR_") || it.contains("favicon");
     let faults = browser.said.iter().filter(|it| !is_known(it));

@@ -264,7 +264,7 @@ impl Driver {
 }
 
 /// Runs a future on this thread; none if it is stopped before, which gives the future up.
-pub(crate) fn block_on<T>(future: impl Future<Output = T>, stopped: &AtomicBool) -> Option<T> {
+fn block_on<T>(future: impl Future<Output = T>, stopped: &AtomicBool) -> Option<T> {
     let waker = waker();
     let mut context = Context::from_waker(&waker);
     let mut future = pin!(future);

@@ -37,7 +37,7 @@ use parking_lot::Mutex;
 
 use crate::core::Core;
 use driver::Driver;
-pub(crate) use driver::{block_on, waker};
+pub(crate) use driver::waker;
 
 /// The most keys that wait to be made. That is more than the cap can make while they are hot, so
 /// past it the hottest stay.

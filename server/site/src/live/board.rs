@@ -6,7 +6,7 @@
 use std::{
     collections::HashMap,
     sync::{
-        Arc,
+        Arc, Weak,
         atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
     },
     task::{Poll, Waker},
@@ -17,6 +17,7 @@ use std::{
 use base_clock::Boottime;
 use bytes::Bytes;
 use millpond_db::Value;
+use millpond_http::ClientNetwork;
 use parking_lot::Mutex;
 
 use crate::answer::{cached::Cached, visitor::Visitor};
@@ -31,12 +32,18 @@ const HEARTBEAT: &[u8] = b"event: beat\ndata: 1\n\n";
 const HIT: Duration = Duration::from_micros(20);
 /// Seats that are woken before others may take or leave one.
 const STRIDE: usize = 256;
+/// One client may have a sixteenth of all streams.
+const CLIENTS: usize = 16;
 
 /// The live pages of a site that clients look at.
 pub(crate) struct Board {
     pub(crate) settings: LiveSettings,
+    /// False without a store: what is not kept cannot end.
+    is_on: bool,
     pages: Mutex<HashMap<Box<[u8]>, Arc<LivePage>>>,
     streams: AtomicUsize,
+    /// Streams of each client.
+    clients: Mutex<HashMap<ClientNetwork, usize>>,
     /// Events that were given to streams, and streams that were turned away.
     pub(crate) events: AtomicU64,
     pub(crate) shed: AtomicU64,
@@ -58,11 +65,13 @@ pub struct LiveStats {
 }
 
 impl Board {
-    pub(crate) fn new(settings: LiveSettings) -> Self {
+    pub(crate) fn new(settings: LiveSettings, is_on: bool) -> Self {
         Self {
             settings,
+            is_on,
             pages: Mutex::default(),
             streams: AtomicUsize::new(0),
+            clients: Mutex::default(),
             events: AtomicU64::new(0),
             shed: AtomicU64::new(0),
             watcher: Mutex::new(None),
@@ -71,7 +80,7 @@ impl Board {
 
     /// True if a page may be looked at live.
     pub(crate) fn is_live(&self, page: &Page) -> bool {
-        page.is_live || self.settings.everywhere && page.template.is_some()
+        self.is_on && (page.is_live || self.settings.everywhere && page.template.is_some())
     }
 
     pub(crate) fn set_watcher(&self, thread: Option<Thread>) {
@@ -85,32 +94,54 @@ impl Board {
         pages.values().cloned().collect()
     }
 
-    /// Returns the page with the key of `new`, which is that page if it has no client yet.
-    pub(crate) fn page(&self, new: LivePage) -> Arc<LivePage> {
-        let mut pages = self.pages.lock();
-        match pages.get(&new.key).filter(|page| !page.is_over()) {
-            Some(page) => page.clone(),
-            None => {
-                let page = Arc::new(new);
-                pages.insert(page.key.clone(), page.clone());
-                if let Some(watcher) = &*self.watcher.lock() {
-                    watcher.unpark();
-                }
-                page
-            }
-        }
+    /// Returns the page with a key, if clients look at it.
+    pub(crate) fn find(&self, key: &[u8]) -> Option<Arc<LivePage>> {
+        let pages = self.pages.lock();
+        pages.get(key).filter(|page| !page.is_over()).cloned()
     }
 
-    /// Room for one more stream, unless there are as many as may be. It is given back when the
-    /// ticket is dropped.
-    pub(crate) fn ticket(self: &Arc<Self>) -> Option<Ticket> {
-        let before = self.streams.fetch_add(1, Ordering::Relaxed);
-        let ticket = Ticket(self.clone());
-        if before < self.settings.streams {
-            return Some(ticket);
+    /// Returns the page with the key of `new`, which is that page if it has no client yet. `tag` is
+    /// that of the answer to a client: if it is another than was told, the page is looked at.
+    pub(crate) fn page(&self, mut new: LivePage, tag: &str) -> Arc<LivePage> {
+        let mut pages = self.pages.lock();
+        let page = match pages.get(&new.key).filter(|page| !page.is_over()) {
+            Some(page) => page.clone(),
+            None => {
+                new.begin(tag);
+                let page = Arc::new(new);
+                pages.insert(page.key.clone(), page.clone());
+                page
+            }
+        };
+        drop(pages);
+        page.doubt_unless(tag);
+        if let Some(watcher) = &*self.watcher.lock() {
+            watcher.unpark();
         }
-        self.shed.fetch_add(1, Ordering::Relaxed);
-        None
+        page
+    }
+
+    /// Room for one more stream of a client, unless there are as many as may be, of all or of this
+    /// client. It is given back when the ticket is dropped.
+    pub(crate) fn ticket(self: &Arc<Self>, client: Option<ClientNetwork>) -> Option<Ticket> {
+        let most = self.settings.streams;
+        let mut clients = self.clients.lock();
+        let own = client.map_or(0, |client| clients.get(&client).copied().unwrap_or(0));
+        let has_room = self.watcher.lock().is_some()
+            && self.streams.load(Ordering::Relaxed) < most
+            && own < most.div_ceil(CLIENTS);
+        if !has_room {
+            self.shed.fetch_add(1, Ordering::Relaxed);
+            return None;
+        }
+        self.streams.fetch_add(1, Ordering::Relaxed);
+        if let Some(client) = client {
+            *clients.entry(client).or_default() += 1;
+        }
+        Some(Ticket {
+            board: self.clone(),
+            client,
+        })
     }
 
     /// Ends the streams of a session, which has ended or has other claims now.
@@ -131,11 +162,23 @@ impl Board {
 }
 
 /// Room for a stream.
-pub(crate) struct Ticket(pub(crate) Arc<Board>);
+pub(crate) struct Ticket {
+    pub(crate) board: Arc<Board>,
+    /// None if its streams are not counted.
+    client: Option<ClientNetwork>,
+}
 
 impl Drop for Ticket {
     fn drop(&mut self) {
-        self.0.streams.fetch_sub(1, Ordering::Relaxed);
+        self.board.streams.fetch_sub(1, Ordering::Relaxed);
+        if let Some(client) = self.client {
+            let mut clients = self.board.clients.lock();
+            let left = clients.get(&client).map_or(0, |count| count - 1);
+            match left {
+                0 => _ = clients.remove(&client),
+                left => _ = clients.insert(client, left),
+            }
+        }
     }
 }
 
@@ -172,7 +215,7 @@ struct Told {
     tag: Arc<str>,
     event: Bytes,
     /// The value of the store that was looked at last.
-    value: Option<Arc<Cached>>,
+    value: Weak<Cached>,
     /// The last moment at which that was the newest state.
     confirmed: Boottime,
     /// The first moment at which something else may be told.
@@ -216,18 +259,21 @@ impl LivePage {
             told: Mutex::new(Told {
                 tag: "".into(),
                 event: Bytes::new(),
-                value: None,
+                value: Weak::new(),
                 confirmed: now,
                 next: now,
             }),
             version: AtomicU64::new(0),
             is_over: AtomicBool::new(false),
-            seats: Mutex::default(),
+            seats: Mutex::new(Seats {
+                left: Some(now),
+                ..Seats::default()
+            }),
         }
     }
 
     /// Sets the tag of the state that its first client has.
-    pub(crate) fn begin(&mut self, tag: &str) {
+    fn begin(&mut self, tag: &str) {
         self.told.get_mut().tag = tag.into();
     }
 
@@ -248,6 +294,7 @@ impl LivePage {
             is_beat_due: false,
         };
         seats.taken += 1;
+        seats.left = None;
         Some(match seats.free.pop() {
             Some(free) => {
                 seats.seats[free as usize] = Some(seat);
@@ -298,11 +345,6 @@ impl LivePage {
         self.version.load(Ordering::Acquire)
     }
 
-    /// The tag of the state that was told last.
-    pub(crate) fn tag(&self) -> Arc<str> {
-        self.told.lock().tag.clone()
-    }
-
     /// Tells that `tag` is the tag of the newest state, as it was at `since`. True if it is another
     /// than before.
     pub(crate) fn tell(&self, tag: &str, since: Boottime, interval: Duration) -> bool {
@@ -328,19 +370,37 @@ impl LivePage {
 
     /// The milliseconds within which those who look are to ask, each at a moment of its own.
     fn within(&self) -> u128 {
-        let all = self.seats.lock().taken as u32;
-        (HIT * all).as_millis()
+        let others = self.seats.lock().taken.saturating_sub(1) as u32;
+        let cost = match self.is_shared {
+            true => HIT,
+            false => HIT + self.page.counters.mean_fill(),
+        };
+        (cost * others).as_millis()
     }
 
     /// Notes which value of the store is the newest state at `now`. True if it was another before.
     pub(crate) fn saw(&self, value: &Arc<Cached>, now: Boottime) -> bool {
         let mut told = self.told.lock();
-        let is_known = told.value.as_ref().is_some_and(|it| Arc::ptr_eq(it, value));
+        let is_known = std::ptr::eq(told.value.as_ptr(), Arc::as_ptr(value));
         match is_known {
             true => told.confirmed = told.confirmed.max(now),
-            false => told.value = Some(value.clone()),
+            false => told.value = Arc::downgrade(value),
         }
         !is_known
+    }
+
+    /// Has the page looked at again, unless this is the tag that was told last.
+    fn doubt_unless(&self, tag: &str) {
+        let mut told = self.told.lock();
+        if self.is_shared && *told.tag != *tag {
+            told.value = Weak::new();
+        }
+    }
+
+    /// Has the page looked at no more for this time: it cannot be kept, and is made at each look.
+    pub(crate) fn pause(&self, time: Duration) {
+        let mut told = self.told.lock();
+        told.next = told.next.max(Boottime::now().plus(time));
     }
 
     /// The time for which nothing may be told; zero if something may.
@@ -356,7 +416,7 @@ impl LivePage {
     /// True if it has had no stream for this long.
     pub(crate) fn is_empty_for(&self, time: Duration, now: Boottime) -> bool {
         let seats = self.seats.lock();
-        seats.taken == 0 && seats.left.is_none_or(|left| now.since(left) > time)
+        seats.taken == 0 && seats.left.is_some_and(|left| now.since(left) > time)
     }
 
     /// Sends a heartbeat to each of the seats whose turn `at` of `of` is.

@@ -1,46 +1,57 @@
 
 // Keeps a live page up to date: told of a newer state, it asks for the page and changes what differs.
-const own = document.querySelector("script[data-tag][src*='/.millpond/live.']");
+const SCRIPT = `script[src="${new URL(import.meta.url).pathname}"]`;
+const own = document.querySelector(SCRIPT);
+// Under a policy that does not name it, this ends the script, and the browser says why.
 const policy = window.trustedTypes?.createPolicy("millpond", { createHTML: (text) => text });
 // A stream without a byte for two and a half heartbeats is dead, or something keeps it back.
 const SILENCE = 50000;
 const POLL = 20000;
-let source, watch, asking, again, polling, silences = 0, leaving = 0, heard = 0;
+let source, watch, again, polling, polls = 0, silences = 0, heard = 0;
+let asking, isAsking = false, wanted = false, failures = 0;
+let isGone = false, returns = 0, leaving = 0;
 
-const isLeaving = () => Date.now() < leaving;
 const isHidden = () => document.visibilityState === "hidden";
+const page = () => location.pathname + location.search;
 
 function open() {
   close();
-  if (isHidden() || polling) return;
-  const page = encodeURIComponent(location.pathname + location.search);
-  source = new EventSource(`/.millpond/live?page=${page}&seen=${own.dataset.tag}`);
-  heard = Date.now();
-  const hears = () => ((heard = Date.now()), (silences = 0));
+  if (isHidden()) return;
+  source = new EventSource(`${location.origin}/.millpond/live?page=${encodeURIComponent(page())}&seen=${own.dataset.tag}`);
+  heard = 0;
   source.onopen = () => (heard = Date.now());
   source.addEventListener("beat", hears);
   source.onmessage = (event) => {
     hears();
     // The server says within how many milliseconds all who look are to ask.
-    asking ??= setTimeout(update, Math.random() * event.data);
+    want(Math.random() * event.data);
   };
   source.addEventListener("gone", () => {
     close();
-    update(true);
+    isGone = true;
+    want(0);
   });
   source.onerror = () => {
-    if (source?.readyState === EventSource.CLOSED) {
-      close();
-      again = setTimeout(open, 5000 + Math.random() * 5000);
-    }
+    if (source?.readyState !== EventSource.CLOSED) return;
+    close();
+    again = setTimeout(open, 5000 + Math.random() * 5000);
   };
   watch = setInterval(() => {
-    if (Date.now() - heard < SILENCE) return;
+    if (!heard || Date.now() - heard < SILENCE) return;
     if (silences++ < 1) return open();
     close();
-    console.info("millpond: the stream of this page is silent, so the page is asked for every 20 s");
-    polling = setInterval(() => isHidden() || update(), POLL);
+    if (polling) return;
+    console.info("millpond: silent stream, asking every 20 s");
+    // Now and then a stream is tried again.
+    polling = setInterval(() => (++polls % 15 ? want(0) : source || open()), POLL);
   }, 5000);
+}
+
+function hears() {
+  heard = Date.now();
+  silences = returns = 0;
+  clearInterval(polling);
+  polling = undefined;
 }
 
 function close() {
@@ -50,52 +61,97 @@ function close() {
   clearTimeout(again);
 }
 
-async function update(isGone) {
-  clearTimeout(asking);
+// Asks for the page in so many milliseconds, or when the answer that is on its way is there.
+function want(within) {
+  wanted = true;
+  asking ??= setTimeout(update, within);
+}
+
+async function update() {
   asking = undefined;
+  // Shown again, a page opens a stream, and is told.
+  if (isAsking || isHidden()) return;
+  if (Date.now() < leaving) return want(1000);
+  isAsking = true;
+  wanted = false;
+  let isDone = false;
   try {
-    const answer = await fetch(location.pathname + location.search, {
+    const answer = await fetch(location.origin + page(), {
       headers: { "If-None-Match": `"${own.dataset.tag}"`, Accept: "text/html" },
       cache: "no-store",
       redirect: "manual",
     });
-    if (answer.ok) show(await answer.text());
-    else if (answer.status !== 304 && (isGone || answer.status === 0)) lose();
-    if (isGone && (answer.ok || answer.status === 304)) again = setTimeout(open, 1000);
+    if (answer.status === 200) isDone = show(await answer.text());
+    else if (answer.type === "opaqueredirect" || [401, 403, 404, 410].includes(answer.status)) return lose();
+    else isDone = answer.status === 304;
   } catch {
-    // The stream, or the next poll, tells again.
-    asking ??= setTimeout(update, 2000 + Math.random() * 3000);
+    // It is tried again.
   }
+  isAsking = false;
+  failures = isDone ? 0 : failures + 1;
+  if (!isDone) return want(Math.min(60000, 1000 * 2 ** failures) * (0.5 + Math.random() / 2));
+  if (wanted) want(0);
+  if (!isGone) return;
+  // The page is there, but no stream of it: that is tried less and less often.
+  isGone = false;
+  again = setTimeout(open, Math.min(300000, 1000 * 2 ** returns++));
 }
 
-// The page is not this visitor's any more: what was typed stays until it is sent, or the page is left.
+// The page is not this visitor's any more. What was typed stays until it is sent, or the page is left.
 function lose() {
   close();
-  const isTyped = [...document.querySelectorAll("input, textarea, select")].some(isChanged);
-  if (!document.dispatchEvent(new Event("millpond:gone", { cancelable: true })) || isTyped) return;
-  location.reload();
+  const isKept = !document.dispatchEvent(new Event("millpond:gone", { cancelable: true }));
+  if (!isKept && !controls().some(isChanged)) location.reload();
 }
 
-const isChanged = (control) =>
-  control.localName === "select"
-    ? [...control.options].some((option) => option.selected !== option.defaultSelected)
-    : control.value !== control.defaultValue || control.checked !== control.defaultChecked;
+const controls = () => [...document.querySelectorAll("input, textarea, select")];
 
+function isChanged(control) {
+  if (control.localName === "select") {
+    const all = [...control.options];
+    const chosen = all.some((option) => option.defaultSelected);
+    if (!chosen && !control.multiple) return control.selectedIndex > 0;
+    return all.some((option) => option.selected !== option.defaultSelected);
+  }
+  if (control.type === "hidden") return false;
+  return control.value !== control.defaultValue || control.checked !== control.defaultChecked;
+}
+
+// Shows the page as it is now; false if not yet.
 function show(text) {
-  if (isLeaving()) return;
-  const next = new DOMParser().parseFromString(policy ? policy.createHTML(text) : text, "text/html");
-  const tag = next.querySelector("script[data-tag][src*='/.millpond/live.']")?.dataset.tag;
+  if (Date.now() < leaving) return false;
+  const next = new DOMParser().parseFromString(policy?.createHTML(text) ?? text, "text/html");
+  const tag = next.querySelector(SCRIPT)?.dataset.tag;
   // Another page, or one of another version of the script.
-  if (!tag) return lose();
+  if (!tag) {
+    lose();
+    return true;
+  }
+  // What the visitor has changed, and what belongs to it: the other fields of a form, such as its version, and
+  // the other buttons of a group.
+  const changed = new Set();
+  for (const control of controls().filter(isChanged)) {
+    changed.add(control).add(control.form ?? control);
+    if (control.type === "radio") changed.add(groupOf(control));
+  }
   morphDocument(document, next, {
     preserveChanges: true,
     beforeNodeVisited: (from, to) => !isKept(from, to),
     beforeNodeRemoved: (node) => !node.dataset || !("liveKeep" in node.dataset),
-    beforeAttributeUpdated: (element, name) =>
-      !(name === "open" && (element.localName === "details" || element.localName === "dialog")),
+    beforeAttributeUpdated: (element, name) => !isHeld(element, name, changed),
   });
   own.dataset.tag = tag;
   document.dispatchEvent(new Event("millpond:changed"));
+  return true;
+}
+
+const groupOf = (radio) => `${radio.form?.id || radio.form?.action} ${radio.name}`;
+
+function isHeld(element, name, changed) {
+  if (name === "open") return true;
+  if (name === "value") return element.type === "hidden" && changed.has(element.form);
+  if (name === "checked") return changed.has(element) || changed.has(groupOf(element));
+  return name === "selected" && changed.has(element.closest("select"));
 }
 
 function isKept(from, to) {
@@ -106,7 +162,7 @@ function isKept(from, to) {
 }
 
 // Nothing changes under a visitor who is on the way to another page.
-const leave = (event) => (leaving = event.defaultPrevented ? 0 : Date.now() + 10000);
+const leave = (event) => event.defaultPrevented || (leaving = Date.now() + 5000);
 addEventListener("submit", (event) => setTimeout(() => leave(event)));
 addEventListener("beforeunload", leave);
 addEventListener("pagehide", close);
@@ -114,10 +170,7 @@ addEventListener("pageshow", (event) => {
   leaving = 0;
   if (event.persisted) open();
 });
-document.addEventListener("visibilitychange", () => {
-  if (isHidden()) close();
-  else if (!source) open();
-});
-// A reconnect after sleep: the browser says that the network is back.
+document.addEventListener("visibilitychange", () => (isHidden() ? close() : source || open()));
+// A machine that wakes up, or has its network back.
 addEventListener("online", open);
 open();

@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, LazyLock};
 
-use millpond_http::{Parts, Prepared, entity_tag};
+use millpond_http::{Body, Coding, Content, Parts, Prepared, entity_tag, smallest_brotli};
 
 /// The folder of the addresses that every site has.
 pub(crate) const FOLDER: &str = "/.millpond/";
@@ -24,16 +24,24 @@ pub(crate) struct LiveScript {
 pub(crate) fn script() -> &'static LiveScript {
     static PREPARED: LazyLock<LiveScript> = LazyLock::new(|| {
         let text = text();
+        let parts = Parts {
+            status: 200,
+            media_type: "text/javascript; charset=utf-8",
+            fields: &[("Cache-Control", "public, max-age=31536000, immutable")],
+            body: text.clone().into(),
+            last_modified: None,
+            compressible: true,
+        };
+        let small = smallest_brotli(text.as_bytes());
+        let small = small.map(|small| (Coding::Brotli, Body::Bytes(small.into())));
+        let path = format!("{FOLDER}live.{}.js", &entity_tag(text.as_bytes())[1..17]);
+        let content = Content {
+            identity: Body::Bytes(text.into()),
+            codings: small.into_iter().collect(),
+        };
         LiveScript {
-            path: format!("{FOLDER}live.{}.js", &entity_tag(text.as_bytes())[1..17]),
-            prepared: Arc::new(Prepared::new(Parts {
-                status: 200,
-                media_type: "text/javascript; charset=utf-8",
-                fields: &[("Cache-Control", "public, max-age=31536000, immutable")],
-                body: text.into(),
-                last_modified: None,
-                compressible: true,
-            })),
+            path,
+            prepared: Arc::new(Prepared::with_content(&parts, content)),
         }
     });
     &PREPARED
@@ -85,7 +93,7 @@ mod tests {
 
     #[test]
     fn the_script_is_small() {
-        let packed = millpond_http::Coding::Brotli.compress(text().as_bytes());
+        let packed = smallest_brotli(text().as_bytes());
         let len = packed.map_or(0, |packed| packed.len());
         assert!((1..=4608).contains(&len), "{len} bytes");
     }

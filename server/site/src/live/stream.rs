@@ -34,17 +34,17 @@ pub(crate) struct LiveStream {
 }
 
 impl LiveStream {
-    /// The stream of a client that has the page with the tag `has`; none if the page is over.
+    /// The stream of a client to which the page was given with the tag `tag`, when `version` was
+    /// told, and which has that with the tag `has`; none if the page is over.
     pub(crate) fn new(
         page: &Arc<LivePage>,
         ticket: Ticket,
-        has: &str,
+        version: u64,
+        (tag, has): (&str, &str),
         session: Option<&Session>,
     ) -> Option<Self> {
-        let version = page.version();
         let seat = page.sit(session.map(Session::mark))?;
-        let tag = page.tag();
-        let opening = match *tag == *has {
+        let opening = match tag == has {
             true => ": the newest\n\n".to_owned(),
             false if page.is_shared => format!("id: {tag}\ndata: 0\n\n"),
             false => "data: 0\n\n".to_owned(),
@@ -84,7 +84,7 @@ impl BodySource for LiveStream {
         };
         let bytes = match piece {
             Piece::Event(event) => {
-                let events = &self.ticket.0.events;
+                let events = &self.ticket.board.events;
                 events.fetch_add(1, Ordering::Relaxed);
                 event
             }

@@ -2,15 +2,19 @@
 //!
 //! It asks the store for the page as a request does. So every way in which a page ends is seen: a
 //! change, an epoch, an end of its own, a table that cannot be told row by row. It is woken by each
-//! change, and looks at least once in an interval.
+//! change, and looks at least once in an interval. Several pages are made at once; admission
+//! decides how many of them read.
 
 use std::{
     hash::{DefaultHasher, Hash as _, Hasher as _},
     io,
+    panic::{AssertUnwindSafe, catch_unwind},
+    pin::Pin,
     sync::{
         Arc, OnceLock,
         atomic::{AtomicBool, Ordering},
     },
+    task::{Context, Poll},
     thread::{self, JoinHandle},
     time::Duration,
 };
@@ -21,23 +25,27 @@ use millpond_store::MissReason;
 
 use super::board::{BEAT, LivePage, StreamEnd};
 use crate::{
-    ahead::{block_on, waker},
+    ahead::waker,
     answer::{Ask, arrival::own_arrival, cached::Cached},
     core::{Core, Generation},
 };
+use millpond_site_format::params::with_new_date;
 
-/// A page is kept for this long after the last one has left, who often comes again.
-const KEPT: Duration = Duration::from_secs(10);
+/// A page is kept for this long after its last stream, whose client often comes again.
+const KEPT: Duration = Duration::from_secs(1);
 /// Streams of a page whose newest state is not known for this long beyond the bound are ended.
 const DOUBT: Duration = Duration::from_secs(1);
-/// Part of the time that looks may take.
-const SHARE: u32 = 4;
+/// Least time between two makings of a page that cannot be kept.
+const UNKEPT: Duration = Duration::from_secs(1);
+/// Looks take at most a fifth of the time.
+const SHARE: u32 = 5;
 /// Another thread makes the page.
 const SOON: Duration = Duration::from_millis(5);
+/// The most pages that are made at once.
+const AT_ONCE: usize = 32;
 
 /// The thread, until this is dropped.
 pub(crate) struct Watcher {
-    core: Arc<Core>,
     is_stopped: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
@@ -49,18 +57,21 @@ impl Watcher {
     /// There is no thread for it.
     pub(crate) fn start(core: &Arc<Core>, bound: Duration) -> io::Result<Self> {
         let is_stopped = Arc::<AtomicBool>::default();
-        let watch = Watch {
-            core: core.clone(),
-            is_stopped: is_stopped.clone(),
-            bound,
-            beats: 0,
-            beaten: Boottime::now(),
+        let (own, is_over) = (core.clone(), is_stopped.clone());
+        let watch = move || {
+            let watch = Watch {
+                core: own,
+                is_stopped: is_over,
+                bound,
+                making: Vec::new(),
+                second: 0,
+            };
+            watch.run();
         };
         let thread = thread::Builder::new().name("live".to_owned());
-        let thread = thread.spawn(move || watch.run())?;
+        let thread = thread.spawn(watch)?;
         core.live.set_watcher(Some(thread.thread().clone()));
         Ok(Self {
-            core: core.clone(),
             is_stopped,
             thread: Some(thread),
         })
@@ -69,31 +80,57 @@ impl Watcher {
 
 impl Drop for Watcher {
     fn drop(&mut self) {
-        self.core.live.set_watcher(None);
         self.is_stopped.store(true, Ordering::Release);
         if let Some(thread) = self.thread.take() {
             thread.thread().unpark();
             // A panic of it has been reported.
             let _ = thread.join();
         }
+    }
+}
+
+/// A page that is being made.
+struct Making {
+    page: Arc<LivePage>,
+    since: Boottime,
+    made: Pin<Box<dyn Future<Output = Option<MadeLive>>>>,
+}
+
+/// A page that was made, and whether the store has it.
+struct MadeLive(Arc<Cached>, bool);
+
+struct Watch {
+    core: Arc<Core>,
+    is_stopped: Arc<AtomicBool>,
+    bound: Duration,
+    making: Vec<Making>,
+    /// The second up to which heartbeats were sent.
+    second: u64,
+}
+
+impl Drop for Watch {
+    /// Without it no stream would be told anything.
+    fn drop(&mut self) {
+        self.core.live.set_watcher(None);
+        self.core.store.set_observer(None);
         for page in self.core.live.pages() {
             page.close(StreamEnd::Again);
         }
     }
 }
 
-struct Watch {
-    core: Arc<Core>,
-    is_stopped: Arc<AtomicBool>,
-    bound: Duration,
-    /// Turns of heartbeats so far, and when the last one was.
-    beats: usize,
-    beaten: Boottime,
-}
-
 impl Watch {
     fn run(mut self) {
+        let mut next = Boottime::from_nanos(0);
         while !self.is_stopped.load(Ordering::Acquire) {
+            self.go_on();
+            let began = Boottime::now();
+            let left = next.since(began);
+            // A change may have come meanwhile.
+            if !left.is_zero() {
+                thread::park_timeout(left);
+                continue;
+            }
             let pages = self.core.live.pages();
             if pages.is_empty() {
                 self.core.store.set_observer(None);
@@ -101,72 +138,113 @@ impl Watch {
                 continue;
             }
             self.core.store.set_observer(Some(waker()));
-            let began = Boottime::now();
-            let pause = self.look(&pages, began);
+            let pause = self.look(&pages);
             self.beat(&pages, began);
             let took = Boottime::now().since(began);
-            // Changes may come one after the other.
-            thread::sleep(took.min(self.bound) * SHARE);
+            next = began.plus(took * SHARE);
             thread::park_timeout(pause);
         }
-        self.core.store.set_observer(None);
+    }
+
+    /// Goes on with the pages that are being made.
+    fn go_on(&mut self) {
+        let waker = waker();
+        let mut context = Context::from_waker(&waker);
+        let mut making = std::mem::take(&mut self.making);
+        making.retain_mut(|making| {
+            let poll = AssertUnwindSafe(|| making.made.as_mut().poll(&mut context));
+            match catch_unwind(poll) {
+                Ok(Poll::Pending) => return true,
+                Ok(Poll::Ready(Some(MadeLive(value, is_kept)))) => {
+                    making.page.saw(&value, making.since);
+                    self.tell(&making.page, &value, making.since);
+                    if !is_kept {
+                        making.page.pause(UNKEPT);
+                    }
+                }
+                Ok(Poll::Ready(None)) => making.page.pause(UNKEPT),
+                // It has been reported, and costs only this page.
+                Err(_) => making.page.close(StreamEnd::Again),
+            }
+            false
+        });
+        self.making = making;
     }
 
     /// Looks at all pages, and returns the time to the next look.
-    fn look(&self, pages: &[Arc<LivePage>], now: Boottime) -> Duration {
+    fn look(&mut self, pages: &[Arc<LivePage>]) -> Duration {
         let generation = self.core.current.load_full();
         let interval = self.core.live.settings.interval;
         let mut pause = interval;
         for page in pages {
+            let now = Boottime::now();
             let rest = page.rest(now);
             if page.generation != generation.number
                 || page.is_shared == page.page.private.load(Ordering::Relaxed)
                 || page.is_empty_for(KEPT, now)
+                || page.doubt(now) > self.bound + interval + DOUBT
             {
                 // Its client asks for the page as it is now.
                 page.close(StreamEnd::Again);
             } else if !rest.is_zero() {
                 pause = pause.min(rest);
-            } else if let Some(soon) = self.look_at(page, &generation) {
+            } else if !self.making.iter().any(|it| Arc::ptr_eq(&it.page, page))
+                && let Some(soon) = self.look_at(page, &generation, now)
+            {
                 pause = pause.min(soon);
             }
-            if page.doubt(now) > self.bound + interval + DOUBT {
-                page.close(StreamEnd::Again);
-            }
         }
+        self.go_on();
         pause
     }
 
-    /// Looks at a page, and makes it if it has ended. Returns the time after which to look again,
-    /// if that is soon.
-    fn look_at(&self, page: &LivePage, generation: &Arc<Generation>) -> Option<Duration> {
-        let now = Boottime::now();
+    /// Looks at a page, and begins to make it if it has ended. Returns the time after which to look
+    /// again, if that is soon.
+    fn look_at(
+        &mut self,
+        page: &Arc<LivePage>,
+        generation: &Arc<Generation>,
+        now: Boottime,
+    ) -> Option<Duration> {
         match self.core.store.get(&page.key, now) {
             Ok(hit) => {
                 if page.saw(hit.value(), now) {
                     self.tell(page, hit.value(), now);
                 }
-                None
+                return None;
             }
-            // What could be made now would be no newer.
-            Err(MissReason::FeedOld) => None,
-            Err(_) => {
-                let Some(permit) = self.core.store.lead_ahead(&page.key, now) else {
-                    return Some(SOON);
-                };
-                let ask = self.ask(page, generation);
-                let made = async {
-                    match page.is_shared {
-                        true => ask.make_ahead(permit).await.map(|(value, _)| value),
-                        false => Some(ask.make_results(permit).await.0),
-                    }
-                };
-                let value = block_on(made, &self.is_stopped).flatten()?;
-                page.saw(&value, now);
-                self.tell(page, &value, now);
-                None
-            }
+            // A page that was made now would be no newer.
+            Err(MissReason::FeedOld) => return None,
+            Err(_) => {}
         }
+        let params = &page.page.params;
+        if with_new_date(params, page.values.clone()) != page.values {
+            // Today is another day: the same address has another key.
+            page.close(StreamEnd::Again);
+            return None;
+        }
+        if self.making.len() >= AT_ONCE {
+            return Some(SOON);
+        }
+        let Some(permit) = self.core.store.lead_ahead(&page.key, now) else {
+            return Some(SOON);
+        };
+        let ask = self.ask(page, generation);
+        let is_shared = page.is_shared;
+        let made = async move {
+            if is_shared {
+                let (value, outcome) = ask.make_ahead(permit).await?;
+                return Some(MadeLive(value, outcome.is_some()));
+            }
+            let (value, _, _turn) = ask.make_results(permit).await;
+            Some(MadeLive(value, true))
+        };
+        self.making.push(Making {
+            page: page.clone(),
+            since: now,
+            made: Box::pin(made),
+        });
+        None
     }
 
     fn ask(&self, page: &LivePage, generation: &Arc<Generation>) -> Ask {
@@ -203,20 +281,20 @@ impl Watch {
             }
             Cached::Missing(_) => page.close(StreamEnd::Gone),
             // It is tried again.
-            Cached::Failed(_) | Cached::Object(_) => {}
+            Cached::Failed(_) => page.pause(SOON),
+            Cached::Object(_) => {}
         }
     }
 
     /// Each stream gets a heartbeat once in [`BEAT`], a part of all of them each second.
     fn beat(&mut self, pages: &[Arc<LivePage>], now: Boottime) {
-        if now.since(self.beaten) < Duration::from_secs(1) {
-            return;
-        }
-        self.beaten = now;
-        self.beats += 1;
-        let turns = BEAT.as_secs() as usize;
-        for page in pages {
-            page.beat(self.beats % turns, turns);
+        let (turns, second) = (BEAT.as_secs(), now.as_nanos() / 1_000_000_000);
+        let missed = (second - self.second).min(turns);
+        self.second = second;
+        for turn in second + 1 - missed..=second {
+            for page in pages {
+                page.beat((turn % turns) as usize, turns as usize);
+            }
         }
     }
 }

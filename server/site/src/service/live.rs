@@ -5,7 +5,6 @@
 
 use std::sync::atomic::Ordering;
 
-use base_clock::Boottime;
 use bytes::Bytes;
 use millpond_http::{Reply, Response, path};
 
@@ -18,14 +17,12 @@ use crate::{
     },
     live::{
         board::LivePage,
-        script::{STREAM, script},
+        script::{FOLDER, STREAM, script},
         stream::{LiveStream, gone, streamed, turned_away},
     },
     session::Session,
 };
 use millpond_site_format::{params::Given, rules::split};
-
-pub(super) use crate::live::script::FOLDER;
 
 /// Fields of the request for a stream that are not those of a request for the page.
 const OF_STREAM: [&str; 8] = [
@@ -43,14 +40,12 @@ impl SiteService {
     /// Answers at the addresses of live pages; none at another.
     pub(super) fn live(&self, at: RequestContext<'_>) -> Option<Reply> {
         let request = at.request;
-        if request.method != "GET" {
-            return None;
-        }
-        if at.path == STREAM {
+        if at.path == STREAM && request.method == "GET" {
             return Some(self.stream(at));
         }
         let script = script();
-        (at.path == script.path).then(|| {
+        let is_asked = matches!(request.method, "GET" | "HEAD");
+        (at.path == script.path && is_asked).then(|| {
             if let Some(coding) = script.prepared.wanted(request) {
                 let compressor = &self.core.compressor;
                 compressor.request_coding(&script.prepared, coding, |_| {});
@@ -71,13 +66,14 @@ impl SiteService {
                 _ => {}
             }
         }
-        // Who comes again has what was told last.
-        let last = request.fields.get("last-event-id").unwrap_or_default();
-        if let Some(last) = std::str::from_utf8(last).ok().filter(|it| !it.is_empty()) {
-            last.clone_into(&mut has);
+        // A program that comes again has what was told last. A browser may not have asked for it.
+        if has.is_empty() {
+            let last = request.fields.get("last-event-id").unwrap_or_default();
+            has = String::from_utf8_lossy(last).into_owned();
         }
         let is_foreign = request.fields.get("sec-fetch-site") == Some(b"cross-site");
-        if is_foreign || !target.starts_with('/') || target.starts_with("/.") {
+        let is_path = target.starts_with('/') && !target.starts_with("//");
+        if is_foreign || !is_path || target.starts_with(FOLDER) {
             return gone().into();
         }
         let owned = request.to_owned().without(&OF_STREAM);
@@ -97,35 +93,27 @@ impl SiteService {
         let Some((page, session)) = self.live_page(at) else {
             return gone().into();
         };
+        let client = request.client();
+        let client = (!client.is_exempt(&self.core.exempt)).then(|| client.network());
         let core = self.core.clone();
+        // Before the page is asked for: what is told from now on may be newer than the answer.
+        let version = core.live.find(&page.key).map_or(0, |page| page.version());
         let opens = move |response: Response| -> Response {
             let tag = response.field("etag").unwrap_or_default().trim_matches('"');
-            if response.status() >= 500 {
+            match response.status() {
+                200 if !tag.is_empty() => {}
+                300..=399 | 401 | 403 | 404 | 410 => return gone(),
+                _ => return turned_away(),
+            }
+            let Some(ticket) = core.live.ticket(client) else {
                 return turned_away();
-            }
-            if response.status() != 200 || tag.is_empty() {
-                return gone();
-            }
-            let Some(ticket) = core.live.ticket() else {
-                return turned_away();
             };
-            let mut page = page;
-            // What a visitor has of a page of its own is compared here, and nowhere else.
-            let is_newest = *tag == *has;
-            let tag = match page.is_shared {
-                true => tag.to_owned(),
-                false => String::new(),
+            let known = match page.is_shared {
+                true => tag,
+                false => "",
             };
-            page.begin(&tag);
-            let page = core.live.page(page);
-            if page.is_shared {
-                page.tell(&tag, Boottime::now(), core.live.settings.interval);
-            }
-            let has = match page.is_shared || !is_newest {
-                true => has,
-                false => page.tag().to_string(),
-            };
-            match LiveStream::new(&page, ticket, &has, session.as_ref()) {
+            let page = core.live.page(page, known);
+            match LiveStream::new(&page, ticket, version, (tag, &has), session.as_ref()) {
                 Some(stream) => streamed(stream),
                 None => turned_away(),
             }
@@ -152,16 +140,22 @@ impl SiteService {
         };
         let found = generation.pages.router.find(&place)?;
         let page = generation.pages.endpoints[found.page].page.as_ref()?;
-        if !self.core.live.is_live(page) || !self.core.cache {
+        if !self.core.live.is_live(page) {
             return None;
         }
-        let given = Given {
+        let mut given = Given {
             path: &found.values,
             form: &[],
             query,
         };
+        let with_language;
+        if let Err(bad) = given.values(&page.params) {
+            with_language = page.with_missing_language(request, &bad)?;
+            given.query = Some(&with_language);
+        }
         let is_shared = !page.private.load(Ordering::Relaxed);
-        let session = match page.needs.is_none() && is_shared {
+        let is_open = page.needs.is_none() && is_shared && !generation.may_be_guarded(at.path);
+        let session = match is_open {
             true => None,
             false => generation.sessions.of(request),
         };

@@ -330,7 +330,7 @@ impl RunningServer {
         if let Some(redirect) = &self.redirect {
             redirect.group().shutdown();
         }
-        self.sites.stop_dev();
+        self.sites.stop_waits();
         let (stuck, _) = self.server.stop();
         for workers in [&mut self.redirect, &mut self.admin].into_iter().flatten() {
             let _ = workers.stop();
