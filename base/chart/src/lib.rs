@@ -1,9 +1,11 @@
-//! Charts and tables: bars and lines as SVG, tables as text, numbers as people read them.
+//! Charts, tables and reports: bars and lines as SVG, reports as HTML and as text, numbers as
+//! people read them.
 //!
-//! It knows titles, units, scales and colours. It must not know what was measured, which program
-//! measured it, or what a page around a chart looks like. It does no IO and reads no clock: charts
-//! go out as a `String`. Both programs may use it, so it depends on no other crate of the project.
-//! All text that is handed in is escaped.
+//! It knows titles, units, scales and colours. It must not know what was measured, or which program
+//! measured it. It does no IO and reads no clock: all goes out as a `String`. Both programs may use
+//! it, so it depends on no other crate of the project. The HTML needs no script and no network,
+//! follows the reader's light or dark preference, fits a phone, prints, and has every graph as a
+//! table too. All text that is handed in is escaped.
 //!
 //! ```
 //! use base_chart::{BarChart, Bars, Chart, Scale, Unit, svg_files};
@@ -21,13 +23,17 @@
 //! ```
 
 mod escape;
+mod html;
 mod model;
 pub mod number;
+mod prose;
+mod report;
 mod svg;
 mod text;
 
 pub use escape::Escaped;
 pub use model::{Align, Axis, BarChart, Bars, Chart, Column, Line, LineChart, Scale, Table, Unit};
+pub use report::{Banner, Figure, PageLink, Report, Section, Tone};
 pub use svg::{
     CHART_STYLE, COLOURS, Drawing, PALETTE, SvgFile, Width, bars, lines, stacks, svg_files,
 };

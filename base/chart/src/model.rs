@@ -181,6 +181,8 @@ pub enum Scale {
     Log,
     /// By how little lies beyond: 90 %, 99 % and 99.9 % are as far apart.
     Percentile,
+    /// Evenly, in seconds since 1970, with names for days and times of day.
+    Time,
 }
 
 /// Kind of a value, which decides how the value is written.
@@ -202,6 +204,8 @@ pub enum Unit {
     Times,
     /// A bare number.
     Plain,
+    /// A moment in seconds since 1970.
+    Moment,
 }
 
 impl Unit {
@@ -216,6 +220,7 @@ impl Unit {
             Self::Percent => number::percent(value),
             Self::Times => number::times(value),
             Self::Plain => number::plain(value),
+            Self::Moment => number::moment(value),
         }
     }
 }

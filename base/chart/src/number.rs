@@ -1,5 +1,8 @@
 //! Numbers for people: three digits that matter, a unit, thin spaces between thousands.
 
+use time::OffsetDateTime;
+use time::macros::format_description;
+
 /// Between the thousands of a number: narrow and never broken over lines.
 const THIN: char = '\u{202f}';
 /// Between a number and its unit: never broken over lines.
@@ -70,6 +73,32 @@ pub fn times(ratio: f64) -> String {
 /// A bare number: `1 234`, `12.3`, `0.045`.
 pub fn plain(value: f64) -> String {
     significant(value)
+}
+
+/// A moment in seconds since 1970: `2026-11-29 12:30`.
+pub fn moment(seconds: f64) -> String {
+    let format = format_description!("[year]-[month]-[day] [hour]:[minute]");
+    let moment = OffsetDateTime::from_unix_timestamp(seconds as i64);
+    let text = moment.ok().and_then(|moment| moment.format(format).ok());
+    text.unwrap_or_else(none)
+}
+
+/// A moment at an axis: `29 Nov` at midnight, else `12:30`.
+pub(crate) fn tick_moment(seconds: f64) -> String {
+    let Ok(moment) = OffsetDateTime::from_unix_timestamp(seconds as i64) else {
+        return none();
+    };
+    if seconds.rem_euclid(86_400.0) == 0.0 {
+        let month = moment.month().to_string();
+        format!("{}{SPACE}{}", moment.day(), &month[..3])
+    } else {
+        format!("{:02}:{:02}", moment.hour(), moment.minute())
+    }
+}
+
+/// Stands for a value that is not there.
+pub fn none() -> String {
+    "–".to_owned()
 }
 
 fn scaled(value: f64, units: &[(f64, &str)], zero: &str) -> String {
@@ -162,6 +191,8 @@ mod tests {
         check(&plain(0.00345), "0.00345");
         check(&plain(-5.0), "−5.00");
         check(&micros(f64::NAN), "–");
+        check(&moment(1_795_239_001.0), "2026-11-21 05:30");
+        check(&moment(f64::INFINITY), "–");
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::{Align, Table};
+use crate::{Align, BarChart, Report, Section, Table, number};
 
 /// The table in columns of a fixed-width font, with its caption above and its remark below. Control
 /// characters do not pass: a terminal would obey them.
@@ -59,6 +59,136 @@ fn line(text: &mut String, cells: &[String], widths: &[usize], table: &Table) {
         };
     }
     let _ = writeln!(text, "{}", line.trim_end());
+}
+
+/// Letters of a line of a report.
+const WIDTH: usize = 80;
+/// Letters of the longest bar.
+const BAR: usize = 40;
+
+/// A report without its lines, no line wider than a terminal.
+pub(crate) fn report(report: &Report) -> String {
+    let mut text = String::new();
+    wrap(&mut text, &report.title);
+    wrap(&mut text, &report.subtitle);
+    for section in &report.sections {
+        let table = match section {
+            Section::Heading(heading) => {
+                let heading = clean(heading).to_uppercase();
+                let _ = writeln!(text, "\n{heading}");
+                continue;
+            }
+            Section::Text(sentence) | Section::Prose(sentence) => {
+                text.push('\n');
+                wrap(&mut text, sentence);
+                continue;
+            }
+            Section::Banner(banner) => {
+                text.push('\n');
+                std::iter::once(&banner.title)
+                    .chain(&banner.reasons)
+                    .for_each(|sentence| wrap(&mut text, sentence));
+                continue;
+            }
+            Section::Figures(figures) => {
+                let row = |figure: &crate::Figure| {
+                    vec![
+                        figure.label.clone(),
+                        figure.value.clone(),
+                        figure.note.clone(),
+                    ]
+                };
+                Table {
+                    columns: crate::Column::all("|#|"),
+                    rows: figures.iter().map(row).collect(),
+                    ..Table::default()
+                }
+            }
+            Section::Bars(chart) => bars(chart),
+            Section::Table(table) => table.clone(),
+            _ => continue,
+        };
+        text.push('\n');
+        wrap(&mut text, &table.caption);
+        let note = table.note.clone();
+        text.push_str(&text_table(&narrowed(Table {
+            caption: String::new(),
+            note: String::new(),
+            ..table
+        })));
+        wrap(&mut text, &note);
+    }
+    text
+}
+
+/// The first series of a chart, with bars of letters.
+fn bars(chart: &BarChart) -> Table {
+    let values = chart
+        .series
+        .first()
+        .map_or(&[][..], |series| &series.values);
+    let greatest = values
+        .iter()
+        .flatten()
+        .copied()
+        .fold(f64::MIN_POSITIVE, f64::max);
+    let row = |(name, value): (&String, &Option<f64>)| {
+        let bar = value.map_or(0.0, |value| value.max(0.0) / greatest * BAR as f64);
+        let value = value.map_or_else(number::none, |value| chart.unit.format(value));
+        vec![name.clone(), value, "█".repeat(bar.round() as usize)]
+    };
+    Table {
+        caption: chart.title.clone(),
+        columns: crate::Column::all("|#|"),
+        rows: chart.groups.iter().zip(values).map(row).collect(),
+        note: chart.note.clone(),
+    }
+}
+
+/// Cuts the words of the widest column until a row fits.
+fn narrowed(mut table: Table) -> Table {
+    let columns = table.columns.iter().enumerate();
+    let widths = columns.map(|(n, column)| {
+        let cells = table.rows.iter().filter_map(|row| row.get(n));
+        cells
+            .map(|cell| width(cell))
+            .chain([width(&column.title)])
+            .max()
+            .unwrap_or(0)
+    });
+    let widths: Vec<usize> = widths.collect();
+    let total = widths.iter().sum::<usize>() + 2 * widths.len().saturating_sub(1);
+    let words = |n: &usize| table.columns[*n].align == Align::Left;
+    let widest = (0..widths.len()).filter(words).max_by_key(|n| widths[*n]);
+    if let Some(n) = widest.filter(|_| total > WIDTH) {
+        let room = widths[n].saturating_sub(total - WIDTH).max(8);
+        for cell in table.rows.iter_mut().filter_map(|row| row.get_mut(n)) {
+            if width(cell) > room {
+                *cell = cell.chars().take(room - 1).chain(['…']).collect();
+            }
+        }
+    }
+    table
+}
+
+/// Appends a paragraph; a word that is longer than a line stays whole.
+fn wrap(text: &mut String, paragraph: &str) {
+    let mut at = 0;
+    for word in clean(paragraph).split_whitespace() {
+        let space = usize::from(at > 0);
+        if at > 0 && at + space + width(word) > WIDTH {
+            text.push('\n');
+            at = 0;
+        } else if space > 0 {
+            text.push(' ');
+            at += space;
+        }
+        text.push_str(word);
+        at += width(word);
+    }
+    if at > 0 {
+        text.push('\n');
+    }
 }
 
 /// One line without control characters; the spaces of numbers become ones that every terminal font

@@ -1,9 +1,7 @@
-//! Reports: figures, tables and graphs as one self-contained HTML file, and tables for a terminal.
+//! Reports on runs: figures, tables and graphs, as `base-chart` writes them.
 //!
 //! It knows how results are shown, and of `millrace-runs` only its stored format. It must not know
-//! how results were measured or served, and it does no IO: a report is a `String`. The HTML needs
-//! no script and no network, follows the reader's light or dark preference, fits a phone, prints,
-//! and has every graph as a table too. All text passed in is escaped.
+//! how results were measured or served, and it does no IO: a report is a `String`.
 //!
 //! ```
 //! use millrace_report::{Figure, Report, Section};
@@ -21,7 +19,6 @@ mod conditions;
 mod csv;
 mod day;
 mod diagnosis;
-mod html;
 mod kinds;
 mod lab;
 mod lab_charts;
@@ -32,10 +29,8 @@ mod lab_limits;
 mod lab_time;
 mod limits;
 mod measured;
-mod model;
 mod postgres;
 mod probed;
-mod prose;
 mod study;
 mod study_original;
 mod study_saturation;
@@ -47,8 +42,8 @@ mod sweep_optimum;
 mod visits;
 
 pub use base_chart::{
-    Align, Axis, BarChart, Bars, Column, Line, LineChart, Scale, SvgFile, Table, Unit, number,
-    text_table,
+    Align, Axis, Banner, BarChart, Bars, Column, Figure, Line, LineChart, PageLink, Report, Scale,
+    Section, SvgFile, Table, Tone, Unit, number, text_table,
 };
 pub use capacity::{capacity_report, capacity_table};
 pub use collection::{StoredResult, collection_report, collection_table, summary_csv};
@@ -58,7 +53,6 @@ pub use diagnosis::{diagnosis_report, diagnosis_text};
 pub use lab::{lab_report, lab_tables};
 pub use limits::{capacity_limits_text, limits_text, probe_report, probe_table, sweep_limits_text};
 pub use measured::{run_report, run_sections, run_table};
-pub use model::{Banner, Figure, PageLink, Report, Section, Tone};
 pub use postgres::postgres_tables;
 pub use study::{StudyPages, study_index, study_report};
 pub use sweep::{sweep_columns, sweep_findings, sweep_report, sweep_row, sweep_table};

@@ -4,6 +4,7 @@ mod charts;
 mod merged;
 mod words;
 
+pub(crate) use base_chart::number::none;
 use millrace_client::Errors;
 use millrace_runs::{Loop, Protocol, Run};
 use millrace_stats::{Latency, Point, Timeline, Verdict};
@@ -331,8 +332,4 @@ fn conditions(run: &Run) -> Table {
     }
     rows.extend(conditions::machine(&run.host));
     conditions::table(rows)
-}
-
-pub(crate) fn none() -> String {
-    "–".to_owned()
 }

@@ -11,6 +11,8 @@ const GAP: f64 = 3.0;
 const NAME: f64 = 21.0;
 const BETWEEN: f64 = 12.0;
 const FOOT: f64 = 26.0;
+/// More groups than the first number are a list, if no name has more letters than the second.
+const LIST: (usize, usize) = (12, 6);
 
 /// Draws the chart.
 pub fn bars(chart: &BarChart, width: Width) -> Drawing {
@@ -26,6 +28,13 @@ pub fn bars(chart: &BarChart, width: Width) -> Drawing {
         .max()
         .unwrap_or(0);
     let right = total - widest as f64 * LETTER - 10.0;
+    // Short names of many groups stand beside their only bar.
+    let longest = chart.groups.iter().map(|name| name.chars().count()).max();
+    let is_list = chart.series.len() == 1 && chart.groups.len() > LIST.0;
+    let gutter = match longest {
+        Some(letters) if is_list && letters <= LIST.1 => letters as f64 * LETTER + 12.0,
+        _ => 0.0,
+    };
     let scale = if chart.scale == Scale::Log {
         Scale::Log
     } else {
@@ -37,32 +46,37 @@ pub fn bars(chart: &BarChart, width: Width) -> Drawing {
         chart.unit,
         Begin::Zero,
         values(),
-        (1.0, right),
+        (gutter + 1.0, right),
         ticks,
     );
-    let group_height = NAME + chart.series.len() as f64 * (BAR + GAP) + BETWEEN;
+    let (above, below) = if gutter > 0.0 {
+        (0.0, 0.0)
+    } else {
+        (NAME, BETWEEN)
+    };
+    let group_height = above + chart.series.len() as f64 * (BAR + GAP) + below;
     let foot = chart.groups.len() as f64 * group_height;
     let mut drawing = Drawing::new(total, foot + FOOT);
     let svg = &mut drawing.body;
     grid(svg, &axis, total, foot);
     // Bars begin at zero, or where a logarithmic axis begins.
     let base = if scale == Scale::Linear {
-        axis.place(0.0).unwrap_or(1.0)
+        axis.place(0.0).unwrap_or(gutter + 1.0)
     } else {
-        1.0
+        gutter + 1.0
     };
     rule(svg, "axis", (base, 4.0), (base, foot));
     for (group, name) in chart.groups.iter().enumerate() {
         let top = group as f64 * group_height;
-        label(
-            svg,
-            "name",
-            "start",
-            (5.0, top + NAME - 6.0),
-            &fit(name, total - 8.0),
-        );
+        if gutter > 0.0 {
+            let at = (gutter - 6.0, top + BAR - 3.5);
+            label(svg, "value", "end", at, name);
+        } else {
+            let at = (5.0, top + NAME - 6.0);
+            label(svg, "name", "start", at, &fit(name, total - 8.0));
+        }
         for (n, series) in chart.series.iter().enumerate() {
-            let y = top + NAME + n as f64 * (BAR + GAP);
+            let y = top + above + n as f64 * (BAR + GAP);
             let value = series.values.get(group).copied().flatten();
             let name = value.map_or_else(|| "–".to_owned(), |value| chart.unit.format(value));
             // What has no place on the axis, such as zero on a logarithmic one, still has its

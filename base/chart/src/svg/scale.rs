@@ -1,6 +1,6 @@
 //! From values to places on an axis, and which values to name there.
 
-use crate::number::trimmed;
+use crate::number::{tick_moment, trimmed};
 use crate::{Scale, Unit};
 
 /// Share of an axis that two named values are apart.
@@ -56,6 +56,7 @@ impl Placed {
             Scale::Linear => linear(unit, begin, (least, greatest), most),
             Scale::Log => log_ticks(least, greatest, most),
             Scale::Percentile => (percentile_ticks(greatest), (0.0, greatest)),
+            Scale::Time => (time_ticks(least, greatest, most), (least, greatest)),
         };
         let low = transform(scale, ends.0).unwrap_or(0.0);
         let mut high = transform(scale, ends.1).unwrap_or(1.0);
@@ -89,6 +90,7 @@ impl Placed {
     fn name(&self, value: f64) -> String {
         match self.scale {
             Scale::Percentile => format!("{}\u{a0}%", trimmed(&format!("{:.4}", value * 100.0))),
+            Scale::Time => tick_moment(value),
             _ => trimmed(&self.unit.format(value)),
         }
     }
@@ -97,7 +99,7 @@ impl Placed {
 fn transform(scale: Scale, value: f64) -> Option<f64> {
     let transformed = match scale {
         // Further out, the span between two values may be no number.
-        Scale::Linear if value.abs() < 1e300 => value,
+        Scale::Linear | Scale::Time if value.abs() < 1e300 => value,
         Scale::Log if value > 0.0 => value.log10(),
         Scale::Percentile if (0.0..1.0).contains(&value) => -(1.0 - value).log10(),
         _ => return None,
@@ -194,6 +196,21 @@ fn log_ticks(least: f64, greatest: f64, most: usize) -> (Vec<f64>, (f64, f64)) {
     (named, (low, high))
 }
 
+/// Multiples of a round part of a day, or of some days.
+fn time_ticks(least: f64, greatest: f64, most: usize) -> Vec<f64> {
+    const MINUTES: [u32; 14] = [
+        1, 5, 15, 30, 60, 180, 360, 720, 1440, 2880, 7200, 14_400, 43_200, 144_000,
+    ];
+    let rough = (greatest - least) / most as f64;
+    let steps = MINUTES.map(|minutes| f64::from(minutes) * 60.0);
+    let step = steps.into_iter().find(|step| *step >= rough);
+    // A span of decades has few names that say something.
+    let step = step.unwrap_or((rough / 86_400.0).ceil() * 86_400.0);
+    let first = (least / step).ceil();
+    let ticks = (0..=most as u32).map(|n| (first + f64::from(n)) * step);
+    ticks.take_while(|tick| *tick <= greatest).collect()
+}
+
 /// 0, 50, 90, 99 % and so on, as far as there is something.
 fn percentile_ticks(greatest: f64) -> Vec<f64> {
     let nines = (1..9)
@@ -233,6 +250,22 @@ mod tests {
         assert_eq!(
             names(Scale::Log, Unit::Micros, &[110.0, 300.0]),
             "100µs 200µs 500µs"
+        );
+        assert_eq!(
+            names(
+                Scale::Time,
+                Unit::Moment,
+                &[1_795_219_300.0, 1_795_305_700.0]
+            ),
+            "06:00 12:00 18:00 22Nov"
+        );
+        assert_eq!(
+            names(
+                Scale::Time,
+                Unit::Moment,
+                &[1_795_219_300.0, 1_795_996_900.0]
+            ),
+            "23Nov 25Nov 27Nov 29Nov"
         );
         assert_eq!(
             names(Scale::Percentile, Unit::Percent, &[0.0, 0.995]),

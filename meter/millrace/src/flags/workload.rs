@@ -37,7 +37,7 @@ pub(super) const FLAGS: &[Flag] = &[
     },
     Flag {
         name: "from-log",
-        help: "Ask as the visitors in this access log did (common or combined; .gz)",
+        help: "Ask as the visitors in this access log did (common, combined, JSON)",
         on: ALL,
         arg: |arg| {
             arg.value_name("FILE")

@@ -4,9 +4,10 @@
 use std::fmt;
 use std::path::Path;
 
+use base_logs::Frequent;
+
 use super::arrivals::{ArrivalKind, ArrivalPattern, Counter};
 use super::class::{Classes, pattern};
-use super::frequent::Frequent;
 use super::rank::exponent;
 use super::read::{LogLines, read};
 use super::{LogError, class};
@@ -67,21 +68,20 @@ impl LearnedClass {
 }
 
 impl Learned {
-    /// Reads a log in the common or combined format, compressed if its name ends in `.gz`. Memory
-    /// is bounded for a log of any length: beyond a million different targets, rare ones are left
-    /// out.
+    /// Reads a log in the common, combined or a JSON format, plain, gzip or zstd. Memory is bounded
+    /// for a log of any length: beyond a million different targets, rare ones are left out.
     ///
     /// # Errors
     ///
     /// A file that cannot be read, that is no access log, or that has no GET that succeeded.
     pub fn from_log(path: &Path) -> Result<Self, LogError> {
         let mut counter = Counter::new();
-        let mut patterns = Frequent::new(PATTERNS, PATTERN_BYTES);
-        let mut targets = Frequent::new(TARGETS, TARGET_BYTES);
+        let mut patterns = Frequent::<()>::new(PATTERNS, PATTERN_BYTES);
+        let mut targets = Frequent::<()>::new(TARGETS, TARGET_BYTES);
         let (mut used, mut failed, mut other_methods) = (0, 0, 0);
         let lines = read(path, |line| {
             counter.add(line.time);
-            match line.request {
+            match line.request() {
                 Some((b"GET", target)) if (200..400).contains(&line.status) => {
                     used += 1;
                     patterns.add(&pattern(target));

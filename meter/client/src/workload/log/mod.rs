@@ -4,9 +4,7 @@
 mod arrivals;
 mod class;
 mod error;
-mod frequent;
 mod learned;
-mod line;
 mod rank;
 mod read;
 mod replay;

@@ -1,13 +1,10 @@
 //! A log, read from its first line to its last.
 
-use std::fs::File;
-use std::io::{BufRead, BufReader};
 use std::path::Path;
 
-use flate2::bufread::MultiGzDecoder;
+use base_logs::{LogBlock, LogEntry, LogInput, LogParser};
 
 use super::LogError;
-use super::line::{Lines, LogLine};
 
 /// Counts of the lines of a log.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -22,39 +19,34 @@ pub struct LogLines {
     pub no_request: u64,
 }
 
-/// Calls `each` with the valid lines of a log. A file whose name ends in `.gz` is decompressed.
+/// Calls `each` with the valid lines of a log, which may be compressed.
 pub(super) fn read(
     path: &Path,
-    mut each: impl FnMut(LogLine<'_>) -> Result<(), LogError>,
+    mut each: impl FnMut(LogEntry<'_>) -> Result<(), LogError>,
 ) -> Result<LogLines, LogError> {
     let cannot =
         |source: std::io::Error| LogError(format!("cannot read {}: {source}", path.display()));
-    let file = BufReader::with_capacity(1 << 16, File::open(path).map_err(cannot)?);
-    let mut input: Box<dyn BufRead> = if path
-        .extension()
-        .is_some_and(|end| end.eq_ignore_ascii_case("gz"))
-    {
-        Box::new(BufReader::with_capacity(1 << 16, MultiGzDecoder::new(file)))
-    } else {
-        Box::new(file)
-    };
-    let (mut lines, mut found) = (Lines::default(), LogLines::default());
-    while let Some(line) = lines.next(&mut *input).map_err(cannot)? {
-        found.all += 1;
-        match line {
-            Some(line) => {
-                found.no_request += u64::from(line.request.is_none());
-                each(line)?;
-            }
-            None => {
-                found.damaged += 1;
-                found.first_damaged.get_or_insert(found.all);
+    let mut input = LogInput::open(path).map_err(cannot)?;
+    let (mut block, mut parser) = (LogBlock::default(), LogParser::default());
+    let mut found = LogLines::default();
+    while input.next_block(&mut block).map_err(cannot)? {
+        for (number, line) in block.lines() {
+            found.all += 1;
+            match parser.parse(line) {
+                Some(entry) => {
+                    found.no_request += u64::from(entry.request().is_none());
+                    each(entry)?;
+                }
+                None => {
+                    found.damaged += 1;
+                    found.first_damaged.get_or_insert(number);
+                }
             }
         }
     }
     match found.first_damaged {
         Some(line) if found.damaged * 2 >= found.all => Err(LogError(format!(
-            "{}:{line}: not in the common or combined log format, as {} of {} lines",
+            "{}:{line}: not in the common, combined or a JSON log format, as {} of {} lines",
             path.display(),
             found.damaged,
             found.all

@@ -3,8 +3,9 @@
 use std::collections::HashMap;
 use std::path::Path;
 
+use base_logs::Frequent;
+
 use super::class::{Classes, pattern};
-use super::frequent::Frequent;
 use super::read::{LogLines, read};
 use super::{LogError, class};
 use crate::url::Url;
@@ -59,7 +60,7 @@ impl Replay {
         let mut collected = Collected::default();
         let mut unsafe_methods = 0;
         let lines = read(path, |line| {
-            let Some((method, target)) = line.request else {
+            let Some((method, target)) = line.request() else {
                 return Ok(());
             };
             let is_safe = matches!(method, b"GET" | b"HEAD");
@@ -138,7 +139,7 @@ impl Replay {
     /// Gives each request its class; the names of the classes.
     fn classify(&mut self) -> Vec<String> {
         let patterns: Vec<Vec<u8>> = self.targets.iter().map(|target| pattern(target)).collect();
-        let mut counts = Frequent::new(usize::MAX, usize::MAX);
+        let mut counts = Frequent::<()>::new(usize::MAX, usize::MAX);
         for entry in &self.entries {
             counts.add(&patterns[entry.target as usize]);
         }

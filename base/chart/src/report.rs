@@ -1,6 +1,6 @@
 //! What a report consists of.
 
-use base_chart::{BarChart, Chart, LineChart, SvgFile, Table, svg_files};
+use crate::{BarChart, Chart, LineChart, SvgFile, Table, svg_files};
 
 /// A report: a title and sections in their order.
 #[derive(Clone, Debug, Default)]
@@ -32,6 +32,11 @@ impl Report {
     /// The report as one HTML file that needs nothing else.
     pub fn to_html(&self) -> String {
         crate::html::page(self)
+    }
+
+    /// The report for a terminal of 80 columns, without its lines.
+    pub fn to_text(&self) -> String {
+        crate::text::report(self)
     }
 
     /// Every chart as an SVG file that needs no page around it. The name of a file is made from the
@@ -97,7 +102,7 @@ pub enum Section {
 
 impl Section {
     /// The command line that leads to the same figures.
-    pub(crate) fn command(line: &str) -> Self {
+    pub fn command(line: &str) -> Self {
         Self::Code {
             caption: "The command".to_owned(),
             text: line.to_owned(),

@@ -2,12 +2,11 @@
 
 use std::fmt::Write as _;
 
-use base_chart::{CHART_STYLE, COLOURS, Drawing, Escaped, PALETTE, Width, bars, lines, stacks};
-
-use crate::measured::none;
+use crate::number::none;
 use crate::{
-    Align, Axis, Banner, BarChart, Column, Figure, LineChart, PageLink, Report, Scale, Section,
-    Table, Tone, prose::prose,
+    Align, Axis, Banner, BarChart, CHART_STYLE, COLOURS, Column, Drawing, Escaped, Figure,
+    LineChart, PALETTE, PageLink, Report, Scale, Section, Table, Tone, Width, bars, lines,
+    prose::prose, stacks,
 };
 
 /// The style sheet of a report, without those of the charts.

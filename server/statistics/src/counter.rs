@@ -1,0 +1,180 @@
+//! Counts the requests of a log.
+
+use std::hash::{BuildHasher as _, Hasher as _};
+
+use base_logs::{Frequent, LogEntry};
+use foldhash::quality::RandomState;
+
+use crate::agent::AgentClasses;
+use crate::day::{Days, SECONDS, add_all};
+use crate::histogram::ResponseTimes;
+use crate::run::Options;
+
+/// Different addresses that are kept apart, and their bytes, over all threads.
+const ADDRESSES: (usize, usize) = (1_000_000, 128 << 20);
+/// Different referrers and methods.
+const REFERRERS: (usize, usize) = (100_000, 8 << 20);
+const METHODS: (usize, usize) = (1000, 1 << 16);
+/// Visitors that are kept apart, over all days and threads.
+const VISITORS: usize = 8 << 20;
+
+/// Bytes and time of the answers of an address.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct AddressSums {
+    pub(crate) bytes: u64,
+    pub(crate) micros: u64,
+    pub(crate) timed: u64,
+}
+
+/// The counts of a log, or of a part of one.
+pub(crate) struct LogCounter {
+    hasher: RandomState,
+    pub(crate) lines: u64,
+    pub(crate) damaged: u64,
+    /// Log and number of the first damaged line.
+    pub(crate) first_damaged: Option<(usize, u64)>,
+    /// Requests that the filters leave out.
+    pub(crate) left_out: u64,
+    pub(crate) requests: u64,
+    pub(crate) bytes: u64,
+    pub(crate) statuses: Box<[u64]>,
+    pub(crate) agents: [u64; 4],
+    pub(crate) addresses: Frequent<AddressSums>,
+    pub(crate) referrers: Frequent,
+    pub(crate) methods: Frequent,
+    pub(crate) times: ResponseTimes,
+    pub(crate) days: Days,
+    classes: AgentClasses,
+    /// Visitors that may still be kept apart.
+    room: usize,
+}
+
+impl LogCounter {
+    /// A counter for one of `parts` parts of a log. Those of one log have one `hasher`.
+    pub(crate) fn new(hasher: RandomState, parts: usize) -> Self {
+        Self {
+            hasher,
+            lines: 0,
+            damaged: 0,
+            first_damaged: None,
+            left_out: 0,
+            requests: 0,
+            bytes: 0,
+            statuses: vec![0; 1000].into_boxed_slice(),
+            agents: [0; 4],
+            addresses: Frequent::new(ADDRESSES.0 / parts, ADDRESSES.1 / parts),
+            referrers: Frequent::new(REFERRERS.0 / parts, REFERRERS.1 / parts),
+            methods: Frequent::new(METHODS.0, METHODS.1),
+            times: ResponseTimes::default(),
+            days: Days::default(),
+            classes: AgentClasses::default(),
+            room: VISITORS / parts,
+        }
+    }
+
+    /// Counts a request, if the options ask for it. Returns true if they do.
+    pub(crate) fn add(&mut self, entry: &LogEntry<'_>, options: &Options) -> bool {
+        let local = entry.local_time();
+        let (class, agent) = self.classes.class(entry.agent, &self.hasher);
+        if !options.counts(entry, class) {
+            self.left_out += 1;
+            return false;
+        }
+        self.requests += 1;
+        self.bytes += entry.bytes;
+        self.statuses[usize::from(entry.status)] += 1;
+        self.agents[class as usize] += 1;
+        if !entry.method.is_empty() {
+            self.methods.add(entry.method);
+        }
+        let sums = self.addresses.add(options.address(entry));
+        sums.bytes += entry.bytes;
+        if let Some(micros) = entry.micros {
+            sums.micros = sums.micros.saturating_add(micros);
+            sums.timed += 1;
+            self.times.add(micros);
+        }
+        if !entry.referrer.is_empty() {
+            self.referrers.add(host(entry.referrer));
+        }
+        if let Some(day) = self.days.day(local.div_euclid(SECONDS)) {
+            day.requests += 1;
+            day.bytes += entry.bytes;
+            day.statuses[usize::from(entry.status / 100)] += 1;
+            day.agents[class as usize] += 1;
+            let minute = local.rem_euclid(SECONDS) / 60;
+            day.minutes[minute as usize] += 1;
+            if let Some(micros) = entry.micros {
+                day.times.add(micros);
+            }
+            let mut visitor = self.hasher.build_hasher();
+            visitor.write(entry.client);
+            visitor.write_u64(agent);
+            day.visitors.add(visitor.finish(), &mut self.room);
+        }
+        true
+    }
+
+    /// Counts a line that is no request.
+    pub(crate) fn add_damaged(&mut self, log: usize, line: u64) {
+        self.damaged += 1;
+        let before = self.first_damaged.unwrap_or((log, line));
+        self.first_damaged = Some(before.min((log, line)));
+    }
+
+    /// Adds the counts of another part.
+    pub(crate) fn merge(&mut self, other: Self) {
+        self.lines += other.lines;
+        self.damaged += other.damaged;
+        self.first_damaged = self
+            .first_damaged
+            .into_iter()
+            .chain(other.first_damaged)
+            .min();
+        self.left_out += other.left_out;
+        self.requests += other.requests;
+        self.bytes += other.bytes;
+        add_all(&mut self.statuses, &other.statuses);
+        add_all(&mut self.agents, &other.agents);
+        self.addresses.merge(other.addresses, |sums, more| {
+            sums.bytes += more.bytes;
+            sums.micros = sums.micros.saturating_add(more.micros);
+            sums.timed += more.timed;
+        });
+        self.referrers.merge(other.referrers, |(), ()| ());
+        self.methods.merge(other.methods, |(), ()| ());
+        self.times.merge(&other.times);
+        self.room += other.room;
+        self.days.merge(other.days, &mut self.room);
+    }
+}
+
+/// The host of an address: `example.org` of `https://example.org:443/x`.
+pub(crate) fn host(address: &[u8]) -> &[u8] {
+    let scheme = address.windows(3).take(24).position(|part| part == b"://");
+    let rest = &address[scheme.map_or(0, |at| at + 3)..];
+    // The colons of an IPv6 address are in brackets.
+    let port = if rest.starts_with(b"[") { b'/' } else { b':' };
+    let ends = |byte: &u8| b"/?#".contains(byte) || *byte == port;
+    &rest[..rest.iter().position(ends).unwrap_or(rest.len())]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::host;
+
+    #[test]
+    fn a_referrer_is_known_by_its_host() {
+        for (address, expected) in [
+            ("https://example.org/a?b", "example.org"),
+            ("http://example.org:8080", "example.org"),
+            ("http://[::1]:8080/x", "[::1]:8080"),
+            ("android-app://org.example.reader/", "org.example.reader"),
+            ("example.org/x", "example.org"),
+            ("https://", ""),
+            ("x", "x"),
+        ] {
+            assert_eq!(host(address.as_bytes()), expected.as_bytes(), "{address}");
+        }
+    }
+}

@@ -1,0 +1,214 @@
+//! Minutes far above their neighbours, and where their requests came from.
+
+use std::net::IpAddr;
+
+use base_logs::{Frequent, LogEntry};
+
+use crate::agent::AgentClass;
+use crate::counter::host;
+use crate::day::{Days, MINUTES};
+use crate::run::Options;
+
+/// Spikes that are shown: those with the most requests more than usual.
+const MOST: usize = 10;
+/// Minutes before and after one that say what is usual.
+const NEIGHBOURS: usize = 30;
+/// A minute with fewer requests is no spike.
+const LEAST: u32 = 30;
+/// How many times the usual count a spike has.
+const TIMES: u32 = 3;
+/// Standard deviations of independent visitors by which a spike is above the usual count.
+const DEVIATIONS: f64 = 8.0;
+/// Minutes between two that still belong to one spike.
+const GAP: i64 = 2;
+/// Different keys of an origin, and their bytes.
+const KEYS: (usize, usize) = (10_000, 1 << 20);
+
+/// Consecutive minutes far above their neighbours.
+#[derive(Debug)]
+pub(crate) struct Spike {
+    /// First and last minute, from 1970 on the clock of the log.
+    pub(crate) first: i64,
+    pub(crate) last: i64,
+    /// Requests in all of it, and in the minute with the most.
+    pub(crate) requests: u64,
+    pub(crate) peak: u32,
+    /// The median of the minutes around.
+    pub(crate) usual: u32,
+    /// Addresses, referrers, networks and agents of its requests.
+    pub(crate) origins: [Frequent; 4],
+    pub(crate) classes: [u64; 4],
+}
+
+impl Spike {
+    fn excess(&self) -> i64 {
+        self.requests as i64 - (self.last - self.first + 1) * i64::from(self.usual)
+    }
+
+    fn add(&mut self, entry: &LogEntry<'_>, class: AgentClass, options: &Options) {
+        let [addresses, referrers, networks, agents] = &mut self.origins;
+        addresses.add(options.address(entry));
+        if !entry.referrer.is_empty() {
+            referrers.add(host(entry.referrer));
+        }
+        networks.add(network(entry.client).as_bytes());
+        agents.add(entry.agent);
+        self.classes[class as usize] += 1;
+    }
+}
+
+/// Adds a request to the spike that it belongs to, if it is to be counted.
+pub(crate) fn add(spikes: &mut [Spike], entry: &LogEntry<'_>, options: &Options) {
+    let minute = entry.local_time().div_euclid(60);
+    let is_in = |spike: &&mut Spike| (spike.first..=spike.last).contains(&minute);
+    if let Some(spike) = spikes.iter_mut().find(is_in) {
+        let class = AgentClass::of(entry.agent);
+        if options.counts(entry, class) {
+            spike.add(entry, class, options);
+        }
+    }
+}
+
+/// The spikes of a log in their order, without their origins.
+pub(crate) fn find(days: &Days) -> Vec<Spike> {
+    let mut spikes = Vec::<Spike>::new();
+    for days in days.days.chunk_by(|(one, _), (next, _)| one + 1 == *next) {
+        let first = days[0].0 * MINUTES as i64;
+        let counts = days
+            .iter()
+            .flat_map(|(_, figures)| figures.minutes.iter().copied());
+        let counts: Vec<u32> = counts.collect();
+        // Nothing is known of the time before the first request and after the last.
+        let begin = counts.iter().position(|count| *count > 0).unwrap_or(0);
+        let end = counts
+            .iter()
+            .rposition(|count| *count > 0)
+            .map_or(0, |at| at + 1);
+        for at in (begin..end).filter(|at| counts[*at] >= LEAST) {
+            let (from, to) = (
+                at.saturating_sub(NEIGHBOURS).max(begin),
+                (at + NEIGHBOURS + 1).min(end),
+            );
+            let mut around = counts[from..to].to_vec();
+            let middle = around.len() / 2;
+            let usual = *around.select_nth_unstable(middle).1;
+            let limit = f64::from(usual) + DEVIATIONS * f64::from(usual + 1).sqrt();
+            let count = counts[at];
+            // The first minutes of a log have no neighbours to be compared with.
+            if to - from > NEIGHBOURS
+                && count >= usual.saturating_mul(TIMES)
+                && f64::from(count) > limit
+            {
+                note(&mut spikes, first + at as i64, count, usual);
+            }
+        }
+    }
+    spikes.sort_by_key(|spike| std::cmp::Reverse(spike.excess()));
+    spikes.truncate(MOST);
+    spikes.sort_by_key(|spike| spike.first);
+    spikes
+}
+
+fn note(spikes: &mut Vec<Spike>, minute: i64, count: u32, usual: u32) {
+    match spikes.last_mut() {
+        Some(spike) if minute - spike.last <= GAP => {
+            spike.last = minute;
+            spike.requests += u64::from(count);
+            spike.usual = if count > spike.peak {
+                usual
+            } else {
+                spike.usual
+            };
+            spike.peak = spike.peak.max(count);
+        }
+        _ => spikes.push(Spike {
+            first: minute,
+            last: minute,
+            requests: u64::from(count),
+            peak: count,
+            usual,
+            origins: std::array::from_fn(|_| Frequent::new(KEYS.0, KEYS.1)),
+            classes: [0; 4],
+        }),
+    }
+}
+
+/// The network of a client: its /24, or its /48 for IPv6; a name stays.
+fn network(client: &[u8]) -> String {
+    let text = String::from_utf8_lossy(client);
+    match text.parse::<IpAddr>().map(|address| address.to_canonical()) {
+        Ok(IpAddr::V4(address)) => {
+            let [a, b, c, _] = address.octets();
+            format!("{a}.{b}.{c}.0/24")
+        }
+        Ok(IpAddr::V6(address)) => {
+            let [a, b, c, ..] = address.segments();
+            let network = std::net::Ipv6Addr::new(a, b, c, 0, 0, 0, 0, 0);
+            format!("{network}/48")
+        }
+        Err(_) => text.into_owned(),
+    }
+}
+
+/// True if a block whose first and last minute these are has a request of a spike.
+pub(crate) fn touches(spikes: &[Spike], (first, last): (i64, i64)) -> bool {
+    spikes
+        .iter()
+        .any(|spike| spike.first <= last && first <= spike.last)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A day with these counts from noon on.
+    fn found(counts: &[u32]) -> Vec<(i64, i64, u64, u32, u32)> {
+        let mut days = Days::default();
+        let day = days.day(0).unwrap();
+        day.minutes[720..720 + counts.len()].copy_from_slice(counts);
+        let spikes = find(&days);
+        spikes
+            .iter()
+            .map(|spike| {
+                (
+                    spike.first - 720,
+                    spike.last - 720,
+                    spike.requests,
+                    spike.peak,
+                    spike.usual,
+                )
+            })
+            .collect()
+    }
+
+    #[test]
+    fn minutes_far_above_their_neighbours_are_spikes() {
+        let mut counts = vec![10; 120];
+        assert_eq!(found(&counts), []);
+        counts[60] = 45;
+        assert_eq!(found(&counts), [(60, 60, 45, 45, 10)]);
+        counts[62] = 100;
+        assert_eq!(found(&counts), [(60, 62, 145, 100, 10)]);
+        counts[100] = 29;
+        counts[40] = 35;
+        assert_eq!(found(&counts).len(), 1, "too few, and not far enough");
+        assert_eq!(found(&[500, 1, 1]), [], "nothing to compare with");
+        let mut busy = vec![10_000; 120];
+        busy[60] = 20_000;
+        assert_eq!(found(&busy), [], "not three times");
+        busy[60] = 31_000;
+        assert_eq!(found(&busy).len(), 1);
+        let many: Vec<u32> = (0..700)
+            .map(|n| if n % 50 == 0 { 100 + n } else { 1 })
+            .collect();
+        assert_eq!(found(&many).len(), MOST);
+    }
+
+    #[test]
+    fn networks_are_cut() {
+        assert_eq!(network(b"192.0.2.77"), "192.0.2.0/24");
+        assert_eq!(network(b"2001:db8:1:2::3"), "2001:db8:1::/48");
+        assert_eq!(network(b"::ffff:192.0.2.77"), "192.0.2.0/24");
+        assert_eq!(network(b"client.example.org"), "client.example.org");
+    }
+}
