@@ -6,6 +6,7 @@ mod database_option;
 mod explain;
 mod new;
 mod serve;
+mod stats;
 mod unit;
 
 use clap::{Parser, Subcommand};
@@ -31,6 +32,7 @@ enum Command {
     New(new::NewArgs),
     Check(check::CheckArgs),
     Explain(explain::ExplainArgs),
+    Stats(stats::StatsArgs),
     Backup(backup::BackupArgs),
     Unit(unit::UnitArgs),
 }
@@ -43,6 +45,7 @@ impl Cli {
             Command::New(command) => command.run(),
             Command::Check(command) => command.run(),
             Command::Explain(command) => command.run(),
+            Command::Stats(command) => command.run(),
             Command::Backup(command) => command.run(),
             Command::Unit(command) => command.run(),
         }

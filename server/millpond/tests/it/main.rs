@@ -39,6 +39,7 @@ mod rules;
 mod serving;
 mod shop;
 mod signals;
+mod stats;
 mod support;
 mod syscalls;
 mod systemd;

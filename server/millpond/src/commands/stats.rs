@@ -1,0 +1,136 @@
+//! `millpond stats`: the figures of access logs.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+use millpond_site::Config;
+use millpond_statistics::{Filters, Options, Period, count};
+
+use crate::failure::{CommandFailure, CommandResult};
+use crate::output::{note, write_out};
+
+/// Show the figures of access logs: days, addresses, visitors, answers, peaks and where they came
+/// from
+#[derive(Args)]
+pub(crate) struct StatsArgs {
+    /// Logs in the combined, common or a JSON format, plain, gzip or zstd; - is standard input.
+    /// Without any, the access log of the site with the logs that were rotated from it
+    files: Vec<PathBuf>,
+    /// The site whose log is read if no file is given
+    #[arg(long, default_value = ".", value_name = "DIR")]
+    site: PathBuf,
+    /// Count from this day or time on, by the clock of the log: 2026-11-29, 2026-11-29T12:30
+    #[arg(long, value_name = "TIME")]
+    from: Option<Period>,
+    /// Count up to this day or time, with all of it
+    #[arg(long, value_name = "TIME")]
+    to: Option<Period>,
+    /// Count only requests whose field has this value: path, url, status, method, referrer, agent,
+    /// class (people, bots, programs, unknown) or client. A ! before the value excludes it, * is
+    /// any text; may be repeated
+    #[arg(long = "filter", value_name = "FIELD=VALUE")]
+    filters: Vec<String>,
+    /// Rows of each list of addresses, referrers, minutes
+    #[arg(long, default_value_t = 10, value_name = "N")]
+    top: usize,
+    /// Count addresses with their queries
+    #[arg(long)]
+    query: bool,
+    /// Write JSON
+    #[arg(long, conflicts_with = "report")]
+    json: bool,
+    /// Write a page with charts to this file
+    #[arg(long, value_name = "FILE.html")]
+    report: Option<PathBuf>,
+}
+
+impl StatsArgs {
+    pub(crate) fn run(self) -> CommandResult {
+        let mut filters = Filters::default();
+        for filter in &self.filters {
+            filters.add(filter).map_err(|error| {
+                CommandFailure::usage(error)
+                    .hint("for example: --filter 'path=/blog/*' --filter 'status=!404'")
+            })?;
+        }
+        let options = Options {
+            with_query: self.query,
+            period: Period::new(self.from, self.to),
+            filters,
+        };
+        let files = if self.files.is_empty() {
+            logs_of(&self.site)?
+        } else {
+            self.files
+        };
+        let statistics = count(&files, &options).map_err(|(path, error)| {
+            CommandFailure::new(format!("cannot read {}: {error}", path.display()))
+        })?;
+        let remarks = statistics.damage().into_iter();
+        for remark in remarks.chain(statistics.problems().iter().cloned()) {
+            note(format_args!("note: {remark}"));
+        }
+        if self.json {
+            return write_out(&format!("{:#}", statistics.json(self.top)));
+        }
+        let report = statistics.report(self.top);
+        let Some(path) = &self.report else {
+            return write_out(report.to_text().trim_end());
+        };
+        fs::write(path, report.to_html()).map_err(|error| {
+            CommandFailure::new(format!("cannot write {}: {error}", path.display()))
+        })
+    }
+}
+
+/// The access log of a site and those that were rotated from it, the oldest first.
+fn logs_of(site: &Path) -> CommandResult<Vec<PathBuf>> {
+    let none = |message: String| {
+        CommandFailure::new(message).hint(
+            "give the files: millpond stats /var/log/nginx/access.log*; or - for standard input",
+        )
+    };
+    let settings = site.join("millpond.toml");
+    if !settings.exists() && !site.join("pages").exists() {
+        return Err(none(format!(
+            "{} is no site, and no log was given",
+            site.display()
+        )));
+    }
+    let log = match Config::read(site)?.access_log {
+        Some(path) if path == Path::new("-") => {
+            return Err(none(format!("{} logs to standard output", site.display())));
+        }
+        Some(path) => site.join(path),
+        None => {
+            return Err(none(format!(
+                "{} has no log.access in its millpond.toml",
+                site.display()
+            )));
+        }
+    };
+    let name = log
+        .file_name()
+        .unwrap_or_default()
+        .to_string_lossy()
+        .into_owned();
+    let folder = log.parent().unwrap_or(site);
+    let entries = fs::read_dir(folder)
+        .map_err(|error| none(format!("cannot read {}: {error}", folder.display())))?;
+    let is_rotated = |path: &PathBuf| {
+        let other = path.file_name().unwrap_or_default().to_string_lossy();
+        let rest = other.strip_prefix(name.as_str());
+        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '-']))
+    };
+    let mut logs: Vec<(_, PathBuf)> = entries
+        .filter_map(|entry| Some(entry.ok()?.path()))
+        .filter(|path| is_rotated(path) && path.is_file())
+        .map(|path| (path.metadata().and_then(|file| file.modified()).ok(), path))
+        .collect();
+    logs.sort();
+    if logs.is_empty() {
+        return Err(none(format!("{} is not there yet", log.display())));
+    }
+    Ok(logs.into_iter().map(|(_, path)| path).collect())
+}

@@ -1,0 +1,153 @@
+//! `millpond stats`: of files, of standard input, of a site.
+
+use std::fs;
+use std::io::Write as _;
+use std::process::Stdio;
+
+use lab_testkit::fast_dir;
+use serde_json::Value;
+
+use crate::support::{Connection, fail, millpond, new_site, run, serve, site_with, text, write};
+
+const LINE: &str =
+    "192.0.2.1 - - [29/Nov/2026:12:30:00 +0000] \"GET /a?b=1 HTTP/1.1\" 200 99 \"-\" \"curl/8\"\n";
+
+#[test]
+fn the_log_of_a_site_is_counted_with_what_was_rotated_from_it() {
+    let site = site_with("[log]\naccess = \"logs/access.log\"\n");
+    fs::create_dir(site.path().join("logs")).unwrap();
+    let (_, said) = fail(site.path(), &["stats"]);
+    assert!(said.contains("access.log is not there yet"), "{said}");
+    let server = serve(site.path());
+    let mut connection = Connection::open(server.address());
+    assert_eq!(connection.get("/").status, 200);
+    assert_eq!(connection.get("/nothing").status, 404);
+    drop(connection);
+    server.stop();
+    write(site.path(), "logs/access.log.1", LINE);
+    let packed = fs::File::create(site.path().join("logs/access.log-20261128.gz")).unwrap();
+    let mut packed = flate2::write::GzEncoder::new(packed, flate2::Compression::fast());
+    packed.write_all(LINE.as_bytes()).unwrap();
+    packed.finish().unwrap();
+    write(site.path(), "logs/other.log", LINE);
+    let output = run(site.path(), &["stats", "--json"]);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let figures: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(
+        (&figures["requests"], &figures["damaged"]),
+        (&4.into(), &0.into()),
+        "{figures}"
+    );
+    assert_eq!(
+        (&figures["statuses"]["404"], &figures["statuses"]["200"]),
+        (&1.into(), &3.into())
+    );
+}
+
+#[test]
+fn standard_input_filters_and_a_report() {
+    let dir = fast_dir();
+    let mut command = millpond(&[
+        "stats",
+        "--query",
+        "--filter",
+        "status=2xx",
+        "--top",
+        "3",
+        "-",
+    ]);
+    command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let mut input = child.stdin.take().unwrap();
+    input
+        .write_all(
+            [LINE, "damaged\n", &LINE.replace(" 200 ", " 404 ")]
+                .concat()
+                .as_bytes(),
+        )
+        .unwrap();
+    drop(input);
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success());
+    let (shown, said) = (text(&output.stdout), text(&output.stderr));
+    assert!(
+        shown.contains("/a?b=1") && shown.contains("2026-11-29"),
+        "{shown}"
+    );
+    assert!(
+        shown.contains("1 requests are outside of --from, --to and --filter"),
+        "{shown}"
+    );
+    assert!(
+        said.contains("note: 1 of 3 lines are no requests in a known format, the first is -:2"),
+        "{said}"
+    );
+    write(dir.path(), "a.log", LINE);
+    let output = run(dir.path(), &["stats", "a.log", "--report", "a.html"]);
+    assert!(output.status.success() && output.stdout.is_empty());
+    assert!(
+        fs::read_to_string(dir.path().join("a.html"))
+            .unwrap()
+            .starts_with("<!doctype html>")
+    );
+}
+
+#[test]
+fn mistakes_are_named_with_their_remedy() {
+    let dir = fast_dir();
+    let site = new_site();
+    for (folder, args, status, words) in [
+        (
+            dir.path(),
+            &["stats"][..],
+            1,
+            "is no site, and no log was given",
+        ),
+        (dir.path(), &["stats"], 1, "hint: give the files: "),
+        (
+            dir.path(),
+            &["stats", "nowhere.log"],
+            1,
+            "cannot read nowhere.log: No such file",
+        ),
+        (
+            site.path(),
+            &["stats"],
+            1,
+            "has no log.access in its millpond.toml",
+        ),
+        (
+            dir.path(),
+            &["stats", "--filter", "page=/", "-"],
+            2,
+            "there is no field \"page\"; there are path",
+        ),
+        (
+            dir.path(),
+            &["stats", "--filter", "page=/", "-"],
+            2,
+            "hint: for example",
+        ),
+        (
+            dir.path(),
+            &["stats", "--from", "today", "-"],
+            2,
+            "\"today\" is no time: write 2026-11-29",
+        ),
+        (
+            dir.path(),
+            &["stats", "--json", "--report", "a.html", "-"],
+            2,
+            "cannot be used with",
+        ),
+    ] {
+        let (found, said) = fail(folder, args);
+        assert!(
+            found == status && said.contains(words),
+            "{args:?}: {found} {said}"
+        );
+    }
+}
