@@ -70,8 +70,8 @@ impl<'l> LogEntry<'l> {
 pub struct LogParser {
     text: Vec<u8>,
     stamp: Stamp,
-    /// Texts of a JSON line without their escapes.
-    pub(crate) unescaped: Vec<u8>,
+    /// The last JSON line.
+    pub(crate) document: serde_json::Value,
 }
 
 impl LogParser {

@@ -1,13 +1,12 @@
 //! JSON lines, as nginx, Caddy, Traefik and others write them. Their fields have many names.
 
+use serde_json::{Map, Value};
+
 use crate::entry::{LogEntry, LogParser, digits, present};
 use crate::stamp::{self, Stamp};
 
-/// Objects within objects; deeper ones are skipped.
-const DEEPEST: u32 = 8;
-
-/// Content of a field.
-#[derive(Clone, Copy, PartialEq, Eq)]
+/// Contents of fields; a duration is the last one.
+#[derive(Clone, Copy)]
 enum Role {
     Client,
     Time,
@@ -21,83 +20,19 @@ enum Role {
     Duration,
 }
 
-const ROLES: usize = Role::Duration as usize + 1;
+const DURATION: usize = Role::Duration as usize;
 
-/// Names of fields in small letters without `_`, `-` and `@`, the best for a role first.
-const NAMES: [(Role, &[&str]); ROLES - 1] = [
-    (
-        Role::Client,
-        &[
-            "clientip",
-            "remoteip",
-            "remoteaddr",
-            "clienthost",
-            "client",
-            "remote",
-            "ip",
-        ],
-    ),
-    (
-        Role::Time,
-        &[
-            "msec",
-            "ts",
-            "timestamp",
-            "time",
-            "timelocal",
-            "timeiso8601",
-            "startutc",
-            "timeepoch",
-            "date",
-        ],
-    ),
-    (Role::Request, &["request", "requestline"]),
-    (
-        Role::Method,
-        &["method", "requestmethod", "verb", "httpmethod"],
-    ),
-    (
-        Role::Target,
-        &["requesturi", "uri", "url", "target", "requestpath", "path"],
-    ),
-    (
-        Role::Status,
-        &[
-            "status",
-            "statuscode",
-            "downstreamstatus",
-            "responsestatus",
-            "responsecode",
-            "response",
-        ],
-    ),
-    (
-        Role::Bytes,
-        &[
-            "bodybytessent",
-            "size",
-            "bytes",
-            "bytessent",
-            "responsesize",
-            "downstreamcontentsize",
-            "sentlength",
-            "byteswritten",
-        ],
-    ),
-    (
-        Role::Referrer,
-        &[
-            "referer",
-            "referrer",
-            "httpreferer",
-            "httpreferrer",
-            "requestreferer",
-        ],
-    ),
-    (
-        Role::Agent,
-        &["useragent", "httpuseragent", "agent", "requestuseragent"],
-    ),
+/// Names of the fields of each role in small letters without `_`, `-` and `@`, the best one first.
+const NAMES: [&str; DURATION] = [
+    "clientip remoteip remoteaddr clienthost client remote ip",
+    "msec ts timestamp time timelocal timeiso8601 startutc timeepoch date",
+    "request requestline",
+    "method requestmethod verb httpmethod",
+    "requesturi uri url target requestpath path",
+    "status statuscode downstreamstatus responsestatus responsecode response",
+    "bodybytessent size bytes bytessent responsesize downstreamcontentsize sentlength byteswritten",
+    "referer referrer httpreferer httpreferrer requestreferer",
+    "useragent httpuseragent agent requestuseragent",
 ];
 
 /// Beginnings of the names of a duration; a unit may follow.
@@ -110,257 +45,124 @@ const DURATIONS: [&str; 5] = [
 ];
 
 /// Objects whose fields are those of the line.
-const OBJECTS: [&[u8]; 4] = [b"request", b"response", b"headers", b"http"];
+const OBJECTS: [&str; 4] = ["request", "response", "headers", "http"];
 
-/// A value as it stands in the line, without quotes.
-#[derive(Clone, Copy, Default)]
-struct Found<'l> {
-    raw: &'l [u8],
-    /// Place of its name in the list of names, from the end.
-    rank: usize,
-    /// Nanoseconds of the unit that a duration's name has.
-    unit: f64,
-    is_text: bool,
-}
+/// The best value for each role, with the place of its name and the nanoseconds of its unit.
+type Found<'v> = [Option<(usize, f64, &'v Value)>; DURATION + 1];
 
 impl LogParser {
-    /// The content of a JSON line. Lines of other events have no status and no time.
-    pub(crate) fn json<'l>(&'l mut self, line: &'l [u8]) -> Option<LogEntry<'l>> {
-        let mut scan = Scan {
-            line,
-            at: 1,
-            found: [Found::default(); ROLES],
+    /// The content of a JSON line. Lines of other events have no status or no time.
+    pub(crate) fn json(&mut self, line: &[u8]) -> Option<LogEntry<'_>> {
+        let line = String::from_utf8_lossy(line);
+        // nginx writes escapes that JSON does not have, unless it is told to write JSON.
+        let document = serde_json::from_str(&line);
+        let document = document.or_else(|_| serde_json::from_str(&line.replace("\\x", "\\\\x")));
+        self.document = document.ok()?;
+        let mut found = Found::default();
+        collect(self.document.as_object()?, &mut found);
+        let value = |role: Role| found[role as usize].map(|(.., value)| value);
+        let text = |role: Role| {
+            let text = value(role).and_then(Value::as_str);
+            text.map_or(&b""[..], |text| present(text.as_bytes()))
         };
-        scan.object(0)?;
-        scan.space();
-        if scan.at < line.len() {
-            return None;
-        }
-        let found = scan.found;
-        self.unescaped.clear();
-        let mut places = [(0, 0); ROLES];
-        for (value, place) in found.iter().zip(&mut places) {
-            if value.is_text && memchr::memchr(b'\\', value.raw).is_some() {
-                *place = unescape(&mut self.unescaped, value.raw);
-            }
-        }
-        let unescaped = &self.unescaped;
-        let text = |role: Role| match places[role as usize] {
-            (0, 0) => present(found[role as usize].raw),
-            (from, to) => present(&unescaped[from..to]),
+        let whole = |role: Role| value(role)?.as_u64().or_else(|| digits(text(role)));
+        let Stamp { time, offset } = match value(Role::Time)? {
+            Value::Number(number) => stamp::epoch(number.as_f64()?)?,
+            _ => time(text(Role::Time))?,
         };
-        let Stamp { time, offset } = time(text(Role::Time))?;
-        let status = stamp::number(text(Role::Status)).filter(|status| *status < 1000)?;
         let mut entry = LogEntry {
             client: text(Role::Client),
             time,
             offset,
-            status: status as u16,
-            bytes: digits(text(Role::Bytes)).unwrap_or(0),
+            status: whole(Role::Status).filter(|status| *status < 1000)? as u16,
+            bytes: whole(Role::Bytes).unwrap_or(0),
             referrer: text(Role::Referrer),
             agent: text(Role::Agent),
-            micros: duration(text(Role::Duration), found[Role::Duration as usize].unit),
+            micros: found[DURATION].and_then(|(_, unit, value)| duration(value, unit)),
             ..LogEntry::default()
         };
         entry.set_request(text(Role::Request));
-        if found[Role::Method as usize].rank > 0 {
+        if found[Role::Method as usize].is_some() {
             entry.method = text(Role::Method);
         }
         // A bare path may be one on the disk.
-        if found[Role::Target as usize].rank > 1 || entry.target.is_empty() {
+        let target = found[Role::Target as usize];
+        if target.is_some_and(|(place, ..)| place < 5 || entry.target.is_empty()) {
             entry.target = text(Role::Target);
         }
         Some(entry)
     }
 }
 
-/// Appends a text without its escapes, and returns its place. A text with escapes that JSON does
-/// not have stays as it is.
-fn unescape(out: &mut Vec<u8>, raw: &[u8]) -> (usize, usize) {
-    let from = out.len();
-    let quoted = [b"\"", raw, b"\""].concat();
-    match serde_json::from_slice::<String>(&quoted) {
-        Ok(text) => out.extend_from_slice(text.as_bytes()),
-        Err(_) => out.extend_from_slice(raw),
+fn collect<'v>(object: &'v Map<String, Value>, found: &mut Found<'v>) {
+    for (name, value) in object {
+        // A field of a head is a list of values.
+        let value = value.as_array().map_or(Some(value), |list| list.first());
+        match value {
+            None | Some(Value::Null | Value::Array(_)) => {}
+            Some(Value::Object(inner)) if OBJECTS.contains(&name.as_str()) => collect(inner, found),
+            Some(Value::Object(_)) => {}
+            Some(value) => {
+                if let Some((role, place, unit)) = role(name)
+                    && found[role].is_none_or(|(before, ..)| place < before)
+                {
+                    found[role] = Some((place, unit, value));
+                }
+            }
+        }
     }
-    (from, out.len())
 }
 
-fn time(text: &[u8]) -> Option<Stamp> {
-    stamp::iso(text)
-        .or_else(|| stamp::common(text))
-        .or_else(|| stamp::epoch(text))
-}
-
-/// Microseconds of a number with a unit behind it, or else in the unit of its name.
-fn duration(text: &[u8], unit: f64) -> Option<u64> {
-    let end = text
-        .iter()
-        .position(|byte| !(byte.is_ascii_digit() || b".-+eE".contains(byte)));
-    let (number, suffix) = text.split_at(end.unwrap_or(text.len()));
-    let unit = if suffix.is_empty() {
-        unit
-    } else {
-        nanoseconds(suffix)?
+/// The role of a name, its place in the list of names, and its unit in nanoseconds.
+fn role(name: &str) -> Option<(usize, usize, f64)> {
+    // Traefik's durations are nanoseconds.
+    if name == "Duration" {
+        return Some((DURATION, 0, 1.0));
+    }
+    let plain = name.replace(['_', '-', '@'], "").to_ascii_lowercase();
+    let named = |(role, names): (usize, &&str)| {
+        let place = names.split(' ').position(|name| name == plain);
+        place.map(|place| (role, place, 0.0))
     };
-    let value: f64 = std::str::from_utf8(number).ok()?.parse().ok()?;
-    (value >= 0.0).then(|| (value * unit / 1e3).round() as u64)
-}
-
-fn nanoseconds(unit: &[u8]) -> Option<f64> {
-    Some(match unit {
-        b"s" | b"seconds" | b"" => 1e9,
-        b"ms" | b"millis" => 1e6,
-        b"us" | b"micros" | b"\xc2\xb5s" => 1e3,
-        b"ns" | b"nanos" => 1.0,
-        _ => return None,
+    NAMES.iter().enumerate().find_map(named).or_else(|| {
+        let unit = DURATIONS.iter().find_map(|name| plain.strip_prefix(name));
+        Some((DURATION, 0, nanoseconds(unit?)?))
     })
 }
 
-/// The role of a name with its rank, from 1, and its unit in nanoseconds.
-fn role(name: &[u8]) -> Option<(Role, usize, f64)> {
-    // Traefik's durations are nanoseconds.
-    if name == b"Duration" {
-        return Some((Role::Duration, 1, 1.0));
-    }
-    let mut plain = [0; 24];
-    let mut length = 0;
-    for byte in name.iter().filter(|byte| !b"_-@".contains(byte)) {
-        *plain.get_mut(length)? = byte.to_ascii_lowercase();
-        length += 1;
-    }
-    let plain = &plain[..length];
-    for (role, names) in NAMES {
-        if let Some(at) = names.iter().position(|name| name.as_bytes() == plain) {
-            return Some((role, names.len() - at, 0.0));
-        }
-    }
-    let unit = DURATIONS
-        .iter()
-        .find_map(|name| plain.strip_prefix(name.as_bytes()));
-    Some((Role::Duration, 1, nanoseconds(unit?)?))
+fn time(text: &[u8]) -> Option<Stamp> {
+    let number = || stamp::epoch(std::str::from_utf8(text).ok()?.parse().ok()?);
+    stamp::iso(text)
+        .or_else(|| stamp::common(text))
+        .or_else(number)
 }
 
-/// Walks over a line once.
-struct Scan<'l> {
-    line: &'l [u8],
-    at: usize,
-    found: [Found<'l>; ROLES],
-}
-
-impl<'l> Scan<'l> {
-    fn space(&mut self) {
-        while self.line.get(self.at).is_some_and(u8::is_ascii_whitespace) {
-            self.at += 1;
-        }
-    }
-
-    /// The next byte that is no space; it stays.
-    fn peek(&mut self) -> Option<u8> {
-        self.space();
-        self.line.get(self.at).copied()
-    }
-
-    /// The members of an object, up to and with its brace.
-    fn object(&mut self, depth: u32) -> Option<()> {
-        loop {
-            match self.peek()? {
-                b'}' => {
-                    self.at += 1;
-                    return Some(());
-                }
-                b',' => self.at += 1,
-                b'"' => self.member(depth)?,
-                _ => return None,
-            }
-        }
-    }
-
-    fn member(&mut self, depth: u32) -> Option<()> {
-        let name = self.text()?;
-        if self.peek()? != b':' {
-            return None;
-        }
-        self.at += 1;
-        match self.peek()? {
-            b'{' if depth < DEEPEST && OBJECTS.contains(&name) => {
-                self.at += 1;
-                return self.object(depth + 1);
-            }
-            b'{' => return self.skip(),
-            // A field of a head is a list of values.
-            b'[' => {
-                let begin = self.at;
-                self.at += 1;
-                if self.peek()? == b'"' {
-                    let raw = self.text()?;
-                    self.set(name, raw, true);
-                }
-                self.at = begin;
-                return self.skip();
-            }
-            b'"' => {
-                let raw = self.text()?;
-                self.set(name, raw, true);
-            }
-            _ => {
-                let rest = &self.line[self.at..];
-                let ends = |byte: &u8| b",}]".contains(byte) || byte.is_ascii_whitespace();
-                let length = rest.iter().position(ends).filter(|length| *length > 0)?;
-                self.at += length;
-                self.set(name, &rest[..length], false);
-            }
-        }
-        Some(())
-    }
-
-    fn set(&mut self, name: &[u8], raw: &'l [u8], is_text: bool) {
-        if let Some((role, rank, unit)) = role(name)
-            && rank > self.found[role as usize].rank
-            && raw != b"null"
-        {
-            self.found[role as usize] = Found {
-                raw,
-                rank,
-                unit,
-                is_text,
+/// Microseconds of a number with a unit behind it, or else in the unit of its name.
+fn duration(value: &Value, unit: f64) -> Option<u64> {
+    let (value, unit) = match value.as_str() {
+        None => (value.as_f64()?, unit),
+        Some(text) => {
+            let number = text.trim_end_matches(|c: char| c.is_alphabetic());
+            let suffix = &text[number.len()..];
+            let given = if suffix.is_empty() {
+                unit
+            } else {
+                nanoseconds(suffix)?
             };
+            (number.parse().ok()?, given)
         }
-    }
+    };
+    (value >= 0.0).then(|| (value * unit / 1e3).round() as u64)
+}
 
-    /// A text, without its quotes.
-    fn text(&mut self) -> Option<&'l [u8]> {
-        let begin = self.at + 1;
-        let mut at = begin;
-        loop {
-            at += memchr::memchr2(b'"', b'\\', self.line.get(at..)?)?;
-            if self.line[at] == b'"' {
-                self.at = at + 1;
-                return Some(&self.line[begin..at]);
-            }
-            at += 2;
-        }
-    }
-
-    /// Passes a list or an object, however deep.
-    fn skip(&mut self) -> Option<()> {
-        let mut depth = 0_u32;
-        loop {
-            match *self.line.get(self.at)? {
-                b'"' => {
-                    self.text()?;
-                    continue;
-                }
-                b'{' | b'[' => depth += 1,
-                b'}' | b']' => depth -= 1,
-                _ => {}
-            }
-            self.at += 1;
-            if depth == 0 {
-                return Some(());
-            }
-        }
-    }
+fn nanoseconds(unit: &str) -> Option<f64> {
+    Some(match unit {
+        "s" | "seconds" | "" => 1e9,
+        "ms" | "millis" => 1e6,
+        "us" | "micros" | "µs" => 1e3,
+        "ns" | "nanos" => 1.0,
+        _ => return None,
+    })
 }
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 //! Access logs of web servers: lines in the common, combined and JSON formats, plain or compressed.
 //!
 //! It knows how servers write their logs, and counts frequent keys in bounded memory. It must not
-//! know which program reads a log, or what is counted. A line allocates nothing, but for a JSON
-//! text with escapes.
+//! know which program reads a log, or what is counted. A line allocates nothing, but for a
+//! JSON line.
 
 mod entry;
 mod frequent;

@@ -28,7 +28,7 @@ impl AgentClass {
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::People => "people",
-            Self::Bots => "declared bots",
+            Self::Bots => "bots",
             Self::Programs => "programs",
             Self::Unknown => "unknown",
         }

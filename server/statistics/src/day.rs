@@ -109,11 +109,11 @@ impl Days {
         }
     }
 
-    /// The minutes with the most requests, as seconds from 1970 with their counts.
+    /// The minutes with the most requests, by their numbers from 1970, with their counts.
     pub(crate) fn busiest_minutes(&self, top: usize) -> Vec<(i64, u32)> {
         let minutes = self.days.iter().flat_map(|(day, figures)| {
             let counts = figures.minutes.iter().copied().zip(0..);
-            counts.map(move |(count, minute): (u32, i64)| (day * SECONDS + minute * 60, count))
+            counts.map(move |(count, minute): (u32, i64)| (day * MINUTES as i64 + minute, count))
         });
         let mut minutes: Vec<(i64, u32)> = minutes.filter(|(_, count)| *count > 0).collect();
         minutes.sort_by_key(|(time, count)| (std::cmp::Reverse(*count), *time));

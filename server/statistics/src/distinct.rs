@@ -23,30 +23,31 @@ impl Default for Distinct {
 impl Distinct {
     /// Adds a hash; `room` is the number of hashes that may still be kept, of all sets.
     pub(crate) fn add(&mut self, hash: u64, room: &mut usize) {
-        match self {
-            Self::Sketch(registers) => note(registers, hash),
-            Self::Exact(hashes) => {
-                if let Entry::Vacant(entry) =
-                    hashes.entry(hash, |known| *known == hash, |known| *known)
-                {
-                    if *room > 0 {
-                        entry.insert(hash);
-                        *room -= 1;
-                    } else {
-                        *room += hashes.len();
-                        self.sketch(hash);
-                    }
+        if let Self::Exact(hashes) = self {
+            match hashes.entry(hash, |known| *known == hash, |known| *known) {
+                Entry::Occupied(_) => return,
+                Entry::Vacant(entry) if *room > 0 => {
+                    entry.insert(hash);
+                    *room -= 1;
+                    return;
                 }
+                Entry::Vacant(_) => {}
             }
         }
+        note(self.registers(room), hash);
     }
 
-    fn sketch(&mut self, hash: u64) {
-        let mut registers = vec![0; REGISTERS].into_boxed_slice();
-        note(&mut registers, hash);
+    /// The registers of the sketch that it is, or that it becomes.
+    fn registers(&mut self, room: &mut usize) -> &mut [u8] {
         if let Self::Exact(hashes) = self {
+            *room += hashes.len();
+            let mut registers = vec![0; REGISTERS].into_boxed_slice();
             hashes.iter().for_each(|hash| note(&mut registers, *hash));
             *self = Self::Sketch(registers);
+        }
+        match self {
+            Self::Sketch(registers) => registers,
+            Self::Exact(_) => &mut [],
         }
     }
 
@@ -58,16 +59,8 @@ impl Distinct {
                 hashes.into_iter().for_each(|hash| self.add(hash, room));
             }
             Self::Sketch(others) => {
-                if let Self::Exact(hashes) = self {
-                    *room += hashes.len();
-                    let mut registers = vec![0; REGISTERS].into_boxed_slice();
-                    hashes.iter().for_each(|hash| note(&mut registers, *hash));
-                    *self = Self::Sketch(registers);
-                }
-                if let Self::Sketch(registers) = self {
-                    for (register, other) in registers.iter_mut().zip(others) {
-                        *register = other.max(*register);
-                    }
+                for (register, other) in self.registers(room).iter_mut().zip(others) {
+                    *register = other.max(*register);
                 }
             }
         }

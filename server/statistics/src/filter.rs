@@ -56,9 +56,7 @@ impl Filters {
         if FIELDS[field] == "class" {
             let is_class =
                 |class: &AgentClass| glob(pattern.as_bytes(), class.name().as_bytes(), true);
-            if pattern == "bots" {
-                pattern = AgentClass::Bots.name().to_owned();
-            } else if !AgentClass::ALL.iter().any(is_class) {
+            if !AgentClass::ALL.iter().any(is_class) {
                 return Err(format!(
                     "{value:?} is no class; there are people, bots, programs, unknown"
                 ));
@@ -219,7 +217,6 @@ mod tests {
             &["referrer=*.org"],
             &["agent=*bot*"],
             &["class=bots"],
-            &["class=declared*"],
             &["client=192.0.2.*"],
             &["!status=5*", "path=!/static/*"],
             &["!class=!bots"],

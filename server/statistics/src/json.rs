@@ -1,11 +1,11 @@
 //! Statistics as JSON.
 
 use base_logs::Frequent;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use crate::agent::AgentClass;
 use crate::histogram::ResponseTimes;
-use crate::report::{ORIGIN_NAMES, QUANTILES, date, moment};
+use crate::report::{ORIGIN_NAMES, QUANTILES, date, minute};
 use crate::run::Statistics;
 
 impl Statistics {
@@ -13,81 +13,42 @@ impl Statistics {
     /// are on the clock of the log, durations in microseconds.
     pub fn json(&self, top: usize) -> Value {
         let totals = &self.totals;
-        let days: Vec<Value> = totals
-            .days
-            .days
-            .iter()
-            .map(|(number, day)| {
-                let hours: Vec<u64> = (0..24).map(|hour| day.hour(hour)).collect();
-                json!({
-                    "day": date(*number),
-                    "requests": day.requests,
-                    "bytes": day.bytes,
-                    "visitors": day.visitors.count(),
-                    "visitors_exact": day.visitors.is_exact(),
-                    "statuses": statuses(&day.statuses),
-                    "agents": agents(&day.agents),
-                    "hours": hours,
-                    "response_micros": times(&day.times),
-                })
+        let day = |(number, day): &(i64, crate::day::DayFigures)| {
+            json!({
+                "day": date(*number),
+                "requests": day.requests,
+                "bytes": day.bytes,
+                "visitors": day.visitors.count(),
+                "visitors_exact": day.visitors.is_exact(),
+                "statuses": object((0..).map(|class| format!("{class}xx")), &day.statuses),
+                "agents": agents(&day.agents),
+                "hours": Vec::from_iter((0..24).map(|hour| day.hour(hour))),
+                "response_micros": times(&day.times),
             })
-            .collect();
-        let addresses: Vec<Value> = totals
-            .addresses
-            .sorted()
-            .iter()
-            .take(top)
-            .map(|counted| {
-                let sums = counted.value;
-                let mean = (sums.timed > 0).then(|| sums.micros / sums.timed);
-                json!({
-                    "name": String::from_utf8_lossy(&counted.key),
-                    "requests": counted.count,
-                    "bytes": sums.bytes,
-                    "mean_micros": mean,
-                })
+        };
+        let busiest = totals.days.busiest_minutes(top).into_iter();
+        let busiest =
+            busiest.map(|(number, count)| json!({ "minute": minute(number), "requests": count }));
+        let spikes = self.spikes.iter().map(|spike| {
+            let origins = spike.origins.iter().map(|counts| frequent(counts, top));
+            json!({
+                "first": minute(spike.first),
+                "last": minute(spike.last),
+                "requests": spike.requests,
+                "peak": spike.peak,
+                "usual": spike.usual,
+                "agents": agents(&spike.classes),
+                "from": Value::from_iter(ORIGIN_NAMES.into_iter().zip(origins)),
             })
-            .collect();
-        let numbered = totals
-            .statuses
-            .iter()
-            .enumerate()
-            .filter(|(_, count)| **count > 0);
-        let numbered: Map<String, Value> = numbered
-            .map(|(status, count)| (status.to_string(), json!(count)))
-            .collect();
-        let minutes: Vec<Value> = totals
-            .days
-            .busiest_minutes(top)
-            .iter()
-            .map(|(time, count)| json!({ "minute": moment(*time), "requests": count }))
-            .collect();
-        let spikes: Vec<Value> = self
-            .spikes
-            .iter()
-            .map(|spike| {
-                let origins = ORIGIN_NAMES.iter().zip(&spike.origins);
-                let origins: Map<String, Value> = origins
-                    .map(|(name, counts)| ((*name).to_owned(), frequent(counts, top)))
-                    .collect();
-                json!({
-                    "first": moment(spike.first * 60),
-                    "last": moment(spike.last * 60),
-                    "requests": spike.requests,
-                    "peak": spike.peak,
-                    "usual": spike.usual,
-                    "agents": agents(&spike.classes),
-                    "from": origins,
-                })
-            })
-            .collect();
-        let logs: Vec<String> = self
-            .logs
-            .iter()
-            .map(|path| path.display().to_string())
-            .collect();
+        });
+        let mut addresses = frequent(&totals.addresses, top);
+        let sorted = totals.addresses.sorted();
+        for (row, counted) in addresses.as_array_mut().into_iter().flatten().zip(sorted) {
+            row["bytes"] = counted.value.bytes.into();
+            row["mean_micros"] = json!(counted.value.micros.checked_div(counted.value.timed));
+        }
         json!({
-            "logs": logs,
+            "logs": self.logs,
             "lines": totals.lines,
             "damaged": totals.damaged,
             "damage": self.damage(),
@@ -97,7 +58,7 @@ impl Statistics {
             "requests_of_other_days": totals.days.left_out,
             "bytes": totals.bytes,
             "agents": agents(&totals.agents),
-            "statuses": numbered,
+            "statuses": object((0..).map(|status: u32| status.to_string()), &totals.statuses),
             "methods": frequent(&totals.methods, top),
             "addresses": addresses,
             "different_addresses": totals.addresses.len(),
@@ -105,42 +66,41 @@ impl Statistics {
             "referrers": frequent(&totals.referrers, top),
             "referrers_too_low_by_at_most": totals.referrers.missing(),
             "response_micros": times(&totals.times),
-            "busiest_minutes": minutes,
-            "spikes": spikes,
-            "days": days,
+            "busiest_minutes": Value::from_iter(busiest),
+            "spikes": Value::from_iter(spikes),
+            "days": Value::from_iter(totals.days.days.iter().map(day)),
         })
     }
 }
 
-fn statuses(counts: &[u64]) -> Value {
-    let classes = counts.iter().enumerate().filter(|(_, count)| **count > 0);
-    classes
-        .map(|(class, count)| (format!("{class}xx"), json!(count)))
-        .collect::<Map<_, _>>()
-        .into()
+/// Counts with their names, but for those that are 0.
+fn object(names: impl Iterator<Item = String>, counts: &[u64]) -> Value {
+    let counts = names.zip(counts.iter().copied());
+    counts.filter(|(_, count)| *count > 0).collect()
 }
 
-fn agents(counts: &[u64; 4]) -> Value {
-    let classes = AgentClass::ALL.iter().zip(counts);
-    classes
-        .map(|(class, count)| (class.name().to_owned(), json!(count)))
-        .collect::<Map<_, _>>()
-        .into()
+fn agents(counts: &[u64]) -> Value {
+    object(
+        AgentClass::ALL.iter().map(|class| class.name().to_owned()),
+        counts,
+    )
 }
 
-fn frequent(counts: &Frequent, top: usize) -> Value {
-    let row = |counted: &&base_logs::KeyCount<()>| json!({ "name": String::from_utf8_lossy(&counted.key), "requests": counted.count });
-    counts.sorted().iter().take(top).map(row).collect()
+fn frequent<V: Default>(counts: &Frequent<V>, top: usize) -> Value {
+    let sorted = counts.sorted().into_iter().take(top);
+    let row =
+        |name: &[u8], count| json!({ "name": String::from_utf8_lossy(name), "requests": count });
+    sorted
+        .map(|counted| row(&counted.key, counted.count))
+        .collect()
 }
 
-fn times(times: &ResponseTimes) -> Value {
-    if times.count() == 0 {
-        return Value::Null;
-    }
-    let quantiles = QUANTILES.iter().map(|(name, share)| {
-        let value = times.quantile(*share).unwrap_or(0.0).round() as u64;
-        (name.replace(" %", ""), json!(value))
-    });
-    let mean = ("mean".to_owned(), json!(times.mean().round() as u64));
-    quantiles.chain([mean]).collect::<Map<_, _>>().into()
+fn times(times: &ResponseTimes) -> Option<Value> {
+    let quantile = |share: &f64| Some(((share * 100.0).to_string(), times.quantile(*share)?));
+    let mean = ("mean".to_owned(), times.mean());
+    let all = QUANTILES.iter().filter_map(quantile).chain([mean]);
+    (times.count() > 0).then(|| {
+        all.map(|(name, micros)| (name, micros.round() as u64))
+            .collect()
+    })
 }

@@ -4,128 +4,114 @@ use base_chart::number::{self, none};
 use base_chart::{
     Axis, BarChart, Bars, Column, Figure, Line, LineChart, Report, Scale, Section, Table, Unit,
 };
-use base_logs::{Frequent, KeyCount};
+use base_logs::Frequent;
 
 use crate::agent::AgentClass;
-use crate::day::{DayFigures, SECONDS};
+use crate::day::{DayFigures, MINUTES, SECONDS};
 use crate::run::Statistics;
 use crate::spikes::Spike;
 
 /// Days in the table; of more the last are shown.
 const DAYS: usize = 31;
+/// Days from which the chart has days, not hours.
+const LONG: usize = 100;
 /// Letters of an address that are shown.
 const LETTERS: usize = 200;
-/// Keys of each kind that say where a spike came from.
+/// Keys of each kind that say where a spike came from, and the share from which one says something.
 const ORIGINS: usize = 3;
-/// Share of a spike from which a key says something.
 const SHARE: f64 = 0.05;
 /// Shares of the answers whose response time is shown.
-pub(crate) const QUANTILES: [(&str, f64); 6] = [
-    ("50 %", 0.5),
-    ("75 %", 0.75),
-    ("90 %", 0.9),
-    ("95 %", 0.95),
-    ("99 %", 0.99),
-    ("99.9 %", 0.999),
-];
+pub(crate) const QUANTILES: [f64; 6] = [0.5, 0.75, 0.9, 0.95, 0.99, 0.999];
 /// Kinds of the origins of a spike.
 pub(crate) const ORIGIN_NAMES: [&str; 4] = ["address", "referrer", "network", "agent"];
 
 impl Statistics {
     /// The statistics as a report, with `top` rows in each table of frequent values.
     pub fn report(&self, top: usize) -> Report {
-        let names: Vec<String> = self
-            .logs
-            .iter()
-            .map(|path| path.display().to_string())
-            .collect();
-        let names = match &names[..] {
-            [first, second, third, .., last] if names.len() > 4 => {
-                format!("{first}, {second}, {third} … {last}")
-            }
-            names => names.join(", "),
-        };
-        let mut report = Report::new("Requests in the access log", names);
+        let names = self.logs.iter().map(|path| path.display().to_string());
+        let mut report = Report::new(
+            "Requests in the access log",
+            words(names.collect::<Vec<_>>().join(", ").as_bytes()),
+        );
         let totals = &self.totals;
-        report.push(Section::Figures(self.figures()));
-        if totals.requests == 0 {
-            report.push(Section::Text(self.remarks()));
-            return report;
+        let mut add = |section| {
+            report.push(section);
+        };
+        add(Section::Figures(self.figures()));
+        if totals.requests > 0 {
+            add(Section::Lines(self.timeline()));
+            add(Section::Heading("Days".into()));
+            add(self.days());
+            add(Section::Bars(self.hours()));
+            add(Section::Heading("Addresses".into()));
+            add(self.addresses(top));
+            add(Section::Heading("Answers".into()));
+            add(self.statuses(top));
+            add(self.frequent("Methods|method", &totals.methods, top));
+            if totals.times.count() > 0 {
+                add(self.times());
+            }
+            add(Section::Heading("Visitors".into()));
+            let agents = AgentClass::ALL.map(|class| (class.name().to_owned(), class as usize));
+            let agents = agents
+                .into_iter()
+                .map(|(name, at)| (name, totals.agents[at]));
+            let note = "A robot that calls itself a browser is counted among people.";
+            let title = "Clients, by the words they use for themselves|clients";
+            add(self.counts(title, agents, note.into()));
+            add(self.frequent("Referrers|host", &totals.referrers, top));
+            add(Section::Heading("Peaks".into()));
+            let minutes = totals.days.busiest_minutes(top).into_iter();
+            let minutes = minutes.map(|(time, count)| (minute(time), u64::from(count)));
+            let note = match self.spikes.len() {
+                0 => "No minute was far above its neighbours.",
+                _ => "The spikes below were far above their neighbours.",
+            };
+            add(self.counts("Busiest minutes|minute", minutes, note.into()));
+            self.spikes.iter().map(origins).for_each(&mut add);
         }
-        report.push(Section::Lines(self.timeline()));
-        report.push(Section::Heading("Days".into()));
-        report.push(Section::Table(self.days()));
-        report.push(Section::Bars(self.hours()));
-        report.push(Section::Heading("Addresses".into()));
-        report.push(Section::Table(self.addresses(top)));
-        report.push(Section::Heading("Answers".into()));
-        report.push(Section::Table(self.statuses(top)));
-        report.push(Section::Table(self.frequent(
-            "Methods",
-            "method",
-            &totals.methods,
-            top,
-        )));
-        if totals.times.count() > 0 {
-            report.push(Section::Table(self.times()));
-        }
-        report.push(Section::Heading("Visitors".into()));
-        report.push(Section::Table(self.agents()));
-        report.push(Section::Table(self.frequent(
-            "Referrers",
-            "host",
-            &totals.referrers,
-            top,
-        )));
-        report.push(Section::Heading("Peaks".into()));
-        report.push(Section::Table(self.minutes(top)));
-        for spike in &self.spikes {
-            report.push(Section::Table(origins(spike)));
-        }
-        report.push(Section::Heading("How it was counted".into()));
-        report.push(Section::Text(self.remarks()));
+        add(Section::Heading("How it was counted".into()));
+        add(Section::Text(self.remarks()));
         report
     }
 
     fn figures(&self) -> Vec<Figure> {
         let totals = &self.totals;
         let days = &totals.days.days;
-        let mut figures =
-            vec![Figure::new("requests", number::count(totals.requests)).with_note(self.span())];
-        let counts = days.iter().map(|(_, day)| day.visitors.count());
-        if let Some(most) = counts.clone().max() {
-            let mean = counts.sum::<u64>() / days.len() as u64;
-            let note = format!("{} on the day with the most", number::count(most));
-            figures.push(Figure::new("visitors a day", number::count(mean)).with_note(note));
-        }
-        figures.push(Figure::new(
-            "bytes sent",
-            number::bytes(totals.bytes as f64),
-        ));
-        let bots = totals.agents[AgentClass::Bots as usize];
-        figures.push(Figure::new("requests of declared bots", self.share(bots)));
-        let failed: u64 = totals.statuses[500..600].iter().sum();
-        let note = format!("{} answers", number::count(failed));
-        figures.push(Figure::new("server errors", self.share(failed)).with_note(note));
-        if let Some((time, count)) = totals.days.busiest_minutes(1).first() {
-            let count = number::count(u64::from(*count));
-            figures.push(
-                Figure::new("requests in the busiest minute", count).with_note(moment(*time)),
-            );
-        }
-        if let Some(micros) = totals.times.quantile(0.99) {
-            figures.push(Figure::new("response time, 99 %", number::micros(micros)));
-        }
-        figures
-    }
-
-    /// First and last day.
-    fn span(&self) -> String {
-        match &self.totals.days.days[..] {
-            [] => String::new(),
-            [(day, _)] => date(*day),
+        let span = match &days[..] {
             [(first, _), .., (last, _)] => format!("{} to {}", date(*first), date(*last)),
-        }
+            days => days.first().map_or_else(none, |(day, _)| date(*day)),
+        };
+        let counts = days.iter().map(|(_, day)| day.visitors.count());
+        let mean = counts.clone().sum::<u64>() / days.len().max(1) as u64;
+        let failed: u64 = totals.statuses[500..600].iter().sum();
+        let bots = totals.agents[AgentClass::Bots as usize];
+        let busiest = totals.days.busiest_minutes(1);
+        let (time, peak) = busiest.first().copied().unwrap_or_default();
+        let figure =
+            |label: &str, value: String, note: String| Figure::new(label, value).with_note(note);
+        let most = format!("{} at most", number::count(counts.max().unwrap_or(0)));
+        let answers = format!("{} answers", number::count(failed));
+        let mut figures = vec![
+            figure("requests", number::count(totals.requests), span),
+            figure("visitors a day", number::count(mean), most),
+            figure(
+                "bytes sent",
+                number::bytes(totals.bytes as f64),
+                String::new(),
+            ),
+            figure("requests of declared bots", self.share(bots), String::new()),
+            figure("server errors", self.share(failed), answers),
+            figure(
+                "requests in the busiest minute",
+                number::count(peak.into()),
+                minute(time),
+            ),
+        ];
+        let slow = totals.times.quantile(0.99);
+        figures
+            .extend(slow.map(|micros| Figure::new("response time, 99 %", number::micros(micros))));
+        figures
     }
 
     fn share(&self, count: u64) -> String {
@@ -135,68 +121,67 @@ impl Statistics {
     /// Requests an hour from the first day to the last; of a long time requests a day.
     fn timeline(&self) -> LineChart {
         let days = &self.totals.days.days;
-        let is_long = days.len() > 100;
+        let is_long = days.len() > LONG;
         let mut points = Vec::new();
         let mut next = days.first().map_or(0, |(day, _)| *day);
         for (day, figures) in days {
+            let begin = (day * SECONDS) as f64;
             // Days without a request are a gap in the log.
             if *day > next {
                 points.push(((next * SECONDS) as f64, None));
             }
             next = day + 1;
-            let begin = (day * SECONDS) as f64;
-            if is_long {
-                points.push((begin, Some(figures.requests as f64)));
-            } else {
-                let hour = |hour: usize| {
-                    (
-                        begin + hour as f64 * 3600.0,
-                        Some(figures.hour(hour) as f64),
-                    )
-                };
-                points.extend((0..24).map(hour));
+            let hour = |hour: usize| {
+                (
+                    begin + hour as f64 * 3600.0,
+                    Some(figures.hour(hour) as f64),
+                )
+            };
+            match is_long {
+                true => points.push((begin, Some(figures.requests as f64))),
+                false => points.extend((0..24).map(hour)),
             }
         }
-        let unit = if is_long {
+        let name = if is_long {
             "requests a day"
         } else {
             "requests an hour"
         };
+        let x = Axis {
+            title: "on the clock of the log".into(),
+            unit: Unit::Moment,
+            scale: Scale::Time,
+        };
         LineChart {
             title: "Requests over time".into(),
             note: String::new(),
-            x: Axis {
-                title: "on the clock of the log".into(),
-                unit: Unit::Moment,
-                scale: Scale::Time,
-            },
-            y: Axis::linear(unit, Unit::Count),
+            x,
+            y: Axis::linear(name, Unit::Count),
             lines: vec![Line {
-                name: unit.into(),
+                name: name.into(),
                 points,
             }],
         }
     }
 
-    fn days(&self) -> Table {
+    fn days(&self) -> Section {
         let days = &self.totals.days.days;
         let first = days.len().saturating_sub(DAYS);
         let row = |at: usize| {
             let (number, day) = &days[at];
-            let before = at
-                .checked_sub(1)
-                .map(|at| &days[at])
+            let before = days[..at]
+                .last()
                 .filter(|(before, _)| before + 1 == *number);
-            let status = |class: usize| number::count(day.statuses[class]);
+            let estimated = if day.visitors.is_exact() { "" } else { "~" };
             vec![
                 date(*number),
                 number::count(day.requests),
                 before.map_or_else(none, |(_, before)| change(day, before)),
-                visitors(day),
+                format!("{estimated}{}", number::count(day.visitors.count())),
                 share(day.agents[AgentClass::Bots as usize], day.requests),
                 number::bytes(day.bytes as f64),
-                status(4),
-                status(5),
+                number::count(day.statuses[4]),
+                number::count(day.statuses[5]),
             ]
         };
         let note = match first {
@@ -206,17 +191,15 @@ impl Statistics {
                 number::count(more as u64)
             ),
         };
-        Table {
-            caption: "Each day beside the day before".into(),
-            columns: Column::all("day|#requests|#change|#visitors|#bots|#bytes|#4xx|#5xx"),
-            rows: (first..days.len()).map(row).collect(),
-            note,
-        }
+        let titles =
+            "Each day beside the day before|day|#requests|#change|#visitors|#bots|#bytes|#4xx|#5xx";
+        table(titles, (first..days.len()).map(row), note)
     }
 
     fn hours(&self) -> BarChart {
         let days = &self.totals.days.days;
         let sum = |hour: usize| days.iter().map(|(_, day)| day.hour(hour)).sum::<u64>() as f64;
+        let values = (0..24).map(|hour| Some(sum(hour))).collect();
         BarChart {
             title: "Requests by the hour of the day".into(),
             note: String::new(),
@@ -225,228 +208,166 @@ impl Statistics {
             groups: (0..24).map(|hour| format!("{hour:02}:00")).collect(),
             series: vec![Bars {
                 name: "requests".into(),
-                values: (0..24).map(|hour| Some(sum(hour))).collect(),
+                values,
             }],
         }
     }
 
-    fn addresses(&self, top: usize) -> Table {
+    fn addresses(&self, top: usize) -> Section {
+        let addresses = &self.totals.addresses;
         let is_timed = self.totals.times.count() > 0;
-        let row = |counted: &&KeyCount<crate::counter::AddressSums>| {
+        let sorted = addresses.sorted();
+        let rows = sorted.iter().take(top).map(|counted| {
             let sums = counted.value;
-            let mut cells = self.row(&counted.key, counted.count);
-            cells.push(number::bytes(sums.bytes as f64));
-            if is_timed {
-                let mean = sums.micros as f64 / sums.timed.max(1) as f64;
-                cells.push(if sums.timed > 0 {
-                    number::micros(mean)
-                } else {
-                    none()
-                });
-            }
-            cells
-        };
-        let mean = if is_timed { "|#mean time" } else { "" };
-        Table {
-            caption: format!(
-                "The {} of {} with the most requests",
-                top.min(self.totals.addresses.len()),
-                number::count(self.totals.addresses.len() as u64)
-            ),
-            columns: Column::all(&format!("address|#requests|#share|#bytes{mean}")),
-            rows: self
-                .totals
-                .addresses
-                .sorted()
-                .iter()
-                .take(top)
-                .map(row)
-                .collect(),
-            note: missing(&self.totals.addresses),
-        }
-    }
-
-    fn row(&self, key: &[u8], count: u64) -> Vec<String> {
-        vec![words(key), number::count(count), self.share(count)]
-    }
-
-    fn frequent(&self, caption: &str, name: &str, counts: &Frequent, top: usize) -> Table {
-        let sorted = counts.sorted();
-        Table {
-            caption: caption.to_owned(),
-            columns: Column::all(&format!("{name}|#requests|#share")),
-            rows: sorted
-                .iter()
-                .take(top)
-                .map(|counted| self.row(&counted.key, counted.count))
-                .collect(),
-            note: missing(counts),
-        }
-    }
-
-    fn statuses(&self, top: usize) -> Table {
-        let mut counts: Vec<(usize, u64)> =
-            self.totals.statuses.iter().copied().enumerate().collect();
-        counts.retain(|(_, count)| *count > 0);
-        counts.sort_by_key(|(status, count)| (std::cmp::Reverse(*count), *status));
-        let classes = (1..6).map(|class| {
-            let sum = self.totals.statuses[class * 100..class * 100 + 100]
-                .iter()
-                .sum();
-            (format!("{class}xx"), sum)
+            let mean = (sums.timed > 0).then(|| sums.micros as f64 / sums.timed as f64);
+            let mut row = self.row(words(&counted.key), counted.count);
+            row.push(number::bytes(sums.bytes as f64));
+            row.extend(is_timed.then(|| mean.map_or_else(none, number::micros)));
+            row
         });
-        let classes = classes.filter(|(_, sum)| *sum > 0);
-        let single = counts
+        let all = number::count(addresses.len() as u64);
+        let mean = if is_timed { "|#mean time" } else { "" };
+        let titles = format!("Of {all} the most requested|address|#requests|#share|#bytes{mean}");
+        table(&titles, rows, missing(addresses))
+    }
+
+    fn statuses(&self, top: usize) -> Section {
+        let statuses = &self.totals.statuses;
+        let mut single: Vec<(usize, u64)> = statuses.iter().copied().enumerate().collect();
+        single.sort_by_key(|(status, count)| (std::cmp::Reverse(*count), *status));
+        let single = single
+            .into_iter()
+            .take(top)
+            .map(|(status, count)| (status.to_string(), count));
+        let classes = statuses
+            .chunks(100)
+            .zip(0..)
+            .map(|(counts, class)| (format!("{class}xx"), counts.iter().sum()));
+        let rows = classes.chain(single).filter(|(_, count)| *count > 0);
+        self.counts("Statuses by class, then each|status", rows, String::new())
+    }
+
+    fn times(&self) -> Section {
+        let times = &self.totals.times;
+        let rows = QUANTILES.iter().map(|share| {
+            let value = times.quantile(*share).map_or_else(none, number::micros);
+            vec![number::percent(*share), value]
+        });
+        let mean = [vec!["mean".into(), number::micros(times.mean())]];
+        let note = format!(
+            "of {} answers whose time is in the log",
+            number::count(times.count())
+        );
+        let titles = "Response time: this share of the answers took at most|share|#time";
+        table(titles, rows.chain(mean), note)
+    }
+
+    fn row(&self, name: String, count: u64) -> Vec<String> {
+        vec![name, number::count(count), self.share(count)]
+    }
+
+    fn counts(
+        &self,
+        titles: &str,
+        rows: impl Iterator<Item = (String, u64)>,
+        note: String,
+    ) -> Section {
+        let rows = rows.map(|(name, count)| self.row(name, count));
+        table(&format!("{titles}|#requests|#share"), rows, note)
+    }
+
+    fn frequent(&self, titles: &str, counts: &Frequent, top: usize) -> Section {
+        let sorted = counts.sorted();
+        let rows = sorted
             .iter()
             .take(top)
-            .map(|(status, count)| (status.to_string(), *count));
-        let rows = classes
-            .chain(single)
-            .map(|(name, count)| self.row(name.as_bytes(), count));
-        Table {
-            caption: "Statuses by class, then each".into(),
-            columns: Column::all("status|#requests|#share"),
-            rows: rows.collect(),
-            note: String::new(),
-        }
-    }
-
-    fn times(&self) -> Table {
-        let times = &self.totals.times;
-        let quantile = |share| times.quantile(share).map_or_else(none, number::micros);
-        let mut rows: Vec<Vec<String>> = QUANTILES
-            .iter()
-            .map(|(name, share)| vec![(*name).to_owned(), quantile(*share)])
-            .collect();
-        rows.push(vec!["mean".into(), number::micros(times.mean())]);
-        Table {
-            caption: "Response time: this share of the answers took at most".into(),
-            columns: Column::all("share|#time"),
-            rows,
-            note: format!(
-                "of {} answers whose time is in the log",
-                number::count(times.count())
-            ),
-        }
-    }
-
-    fn agents(&self) -> Table {
-        let rows = AgentClass::ALL.iter().zip(self.totals.agents);
-        Table {
-            caption: "Clients, by the words they use for themselves".into(),
-            columns: Column::all("clients|#requests|#share"),
-            rows: rows
-                .map(|(class, count)| self.row(class.name().as_bytes(), count))
-                .collect(),
-            note: "A robot that calls itself a browser is counted among people.".into(),
-        }
-    }
-
-    fn minutes(&self, top: usize) -> Table {
-        let minutes = self.totals.days.busiest_minutes(top);
-        let note = match self.spikes.len() {
-            0 => "No minute was far above its neighbours.",
-            _ => "The spikes below were far above their neighbours.",
-        };
-        Table {
-            caption: "Busiest minutes".into(),
-            columns: Column::all("minute|#requests"),
-            rows: minutes
-                .iter()
-                .map(|(time, count)| vec![moment(*time), number::count(u64::from(*count))])
-                .collect(),
-            note: note.into(),
-        }
+            .map(|counted| (words(&counted.key), counted.count));
+        self.counts(titles, rows, missing(counts))
     }
 
     /// Sentences on what is exact, and on what was not counted.
     fn remarks(&self) -> String {
         let totals = &self.totals;
-        let mut text = format!("{} lines were read. ", number::count(totals.lines));
-        let mut add = |sentence: &str| {
-            text.push_str(sentence);
-            text.push_str(". ");
-        };
-        if let Some(damage) = self.damage() {
-            add(&damage);
+        let mut sentences = vec![format!("{} lines were read", number::count(totals.lines))];
+        sentences.extend(self.damage());
+        for (count, what) in [
+            (totals.left_out, "outside of --from, --to and --filter"),
+            (totals.days.left_out, "of further days than are kept apart"),
+        ] {
+            sentences.extend(
+                (count > 0).then(|| format!("{} requests are {what}", number::count(count))),
+            );
         }
-        if totals.left_out > 0 {
-            add(&format!(
-                "{} requests are outside of --from, --to and --filter",
-                number::count(totals.left_out)
-            ));
-        }
-        if totals.days.left_out > 0 {
-            add(&format!(
-                "{} requests are of further days than are kept apart",
-                number::count(totals.days.left_out)
-            ));
-        }
-        self.problems.iter().for_each(|problem| add(problem));
-        add(
-            "A visitor is an address with an agent, on one day; visitors of days are not added, for many come again",
-        );
-        let is_exact = totals
-            .days
-            .days
+        sentences.extend(self.problems.iter().cloned());
+        sentences.push("A visitor is an address with an agent, on one day; visitors of days are not added, for many come again".into());
+        let mut days = totals.days.days.iter();
+        let doubts = [
+            (
+                days.any(|(_, day)| !day.visitors.is_exact()),
+                "visitors with a ~ (within 2 %)",
+            ),
+            (totals.times.count() > 0, "response times (within 3 %)"),
+            (
+                totals.addresses.missing() + totals.referrers.missing() > 0,
+                "tables that say so",
+            ),
+        ];
+        let doubts: Vec<&str> = doubts
             .iter()
-            .all(|(_, day)| day.visitors.is_exact());
-        let is_complete = totals.addresses.missing() + totals.referrers.missing() == 0;
-        add(match (is_complete, is_exact) {
-            (true, true) => "All counts are exact",
-            (true, false) => "All counts are exact, but for visitors with a ~ (within 2 %)",
-            (false, true) => {
-                "All counts are exact, but for the tables that say by how much they may be too low"
-            }
-            (false, false) => {
-                "All counts are exact, but for visitors with a ~ (within 2 %) and the tables that say by how much they may be too low"
-            }
-        });
-        if totals.times.count() > 0 {
-            add("Response times are within 3 %");
-        }
-        text
+            .filter(|doubt| doubt.0)
+            .map(|doubt| doubt.1)
+            .collect();
+        let but = if doubts.is_empty() { "" } else { ", but for " };
+        sentences.push(format!("All figures are exact{but}{}", doubts.join(", ")));
+        sentences.join(". ") + "."
     }
 }
 
-fn origins(spike: &Spike) -> Table {
+/// A table; its caption and the titles of its columns stand between `|`.
+fn table(titles: &str, rows: impl Iterator<Item = Vec<String>>, note: String) -> Section {
+    let (caption, columns) = titles.split_once('|').unwrap_or((titles, ""));
+    Section::Table(Table {
+        caption: caption.to_owned(),
+        columns: Column::all(columns),
+        rows: rows.collect(),
+        note,
+    })
+}
+
+fn origins(spike: &Spike) -> Section {
     let mut rows = Vec::new();
     for (name, counts) in ORIGIN_NAMES.iter().zip(&spike.origins) {
-        let sorted = counts.sorted();
-        // The first one also if it says little: that they came from everywhere.
-        let says = |(n, counted): &(usize, &&KeyCount<()>)| {
-            *n == 0 || counted.count as f64 >= SHARE * spike.requests as f64
-        };
-        for (_, counted) in sorted.iter().enumerate().take(ORIGINS).filter(says) {
-            let key = if counted.key.is_empty() {
-                none()
-            } else {
-                words(&counted.key)
-            };
-            rows.push(vec![
-                (*name).to_owned(),
-                key,
-                number::count(counted.count),
-                share(counted.count, spike.requests),
-            ]);
+        for (n, counted) in counts.sorted().iter().take(ORIGINS).enumerate() {
+            // The first one also if it says little: that they came from everywhere.
+            if n == 0 || counted.count as f64 >= SHARE * spike.requests as f64 {
+                let key = if counted.key.is_empty() {
+                    none()
+                } else {
+                    words(&counted.key)
+                };
+                let share = share(counted.count, spike.requests);
+                rows.push(vec![
+                    (*name).to_owned(),
+                    key,
+                    number::count(counted.count),
+                    share,
+                ]);
+            }
         }
     }
-    let last = match spike.last - spike.first {
-        0 => String::new(),
-        _ => format!(" to {}", &moment(spike.last * 60)[11..]),
+    let minutes = [spike.first, spike.last].map(minute);
+    let last = if spike.first < spike.last {
+        format!(" to {}", &minutes[1][11..])
+    } else {
+        String::new()
     };
-    Table {
-        caption: format!(
-            "Spike of {}{last}: {} requests, up to {} a minute where {} are usual",
-            moment(spike.first * 60),
-            number::count(spike.requests),
-            number::count(u64::from(spike.peak)),
-            number::count(u64::from(spike.usual))
-        ),
-        columns: Column::all("from|which|#requests|#share"),
-        rows,
-        note: String::new(),
-    }
+    let [peak, usual] = [spike.peak, spike.usual].map(|count| number::count(count.into()));
+    let titles = format!(
+        "Spike of {}{last}: {} requests, up to {peak} a minute where {usual} are usual|from|which|#requests|#share",
+        minutes[0],
+        number::count(spike.requests),
+    );
+    table(&titles, rows.into_iter(), String::new())
 }
 
 fn missing<V: Default>(counts: &Frequent<V>) -> String {
@@ -472,14 +393,8 @@ fn change(day: &DayFigures, before: &DayFigures) -> String {
     match ((ratio - 1.0) * 100.0).round() as i64 {
         900.. => number::times(ratio),
         0 => "0\u{a0}%".to_owned(),
-        percent @ 1.. => format!("+{percent}\u{a0}%"),
-        percent => format!("−{}\u{a0}%", -percent),
+        percent => format!("{percent:+}\u{a0}%").replace('-', "−"),
     }
-}
-
-fn visitors(day: &DayFigures) -> String {
-    let estimated = if day.visitors.is_exact() { "" } else { "~" };
-    format!("{estimated}{}", number::count(day.visitors.count()))
 }
 
 /// A text of a client as words of a table.
@@ -491,16 +406,12 @@ fn words(key: &[u8]) -> String {
     }
 }
 
-/// `2026-11-29`.
-pub(crate) fn date(day: i64) -> String {
-    moment(day * SECONDS)
-        .split(' ')
-        .next()
-        .unwrap_or_default()
-        .to_owned()
+/// `2026-11-29 12:30`.
+pub(crate) fn minute(number: i64) -> String {
+    number::moment((number * 60) as f64)
 }
 
-/// `2026-11-29 12:30`.
-pub(crate) fn moment(time: i64) -> String {
-    number::moment(time as f64)
+/// `2026-11-29`.
+pub(crate) fn date(day: i64) -> String {
+    minute(day * MINUTES as i64)[..10].to_owned()
 }

@@ -48,32 +48,19 @@ pub struct Statistics {
     pub(crate) logs: Vec<PathBuf>,
     pub(crate) totals: LogCounter,
     pub(crate) spikes: Vec<Spike>,
-    /// Sentences on logs that were not read to their end, or not again.
-    pub(crate) problems: Vec<String>,
+    /// Sentences on logs that were not read to their end, or not again for the origins of spikes.
+    pub problems: Vec<String>,
 }
 
 impl Statistics {
-    /// Requests that were counted.
-    pub fn requests(&self) -> u64 {
-        self.totals.requests
-    }
-
     /// A sentence on the first line that is no request, with their number.
     pub fn damage(&self) -> Option<String> {
         let (log, line) = self.totals.first_damaged?;
+        let [damaged, lines] = [self.totals.damaged, self.totals.lines].map(number::count);
         let path = self.logs[log].display();
-        let (damaged, lines) = (
-            number::count(self.totals.damaged),
-            number::count(self.totals.lines),
-        );
         Some(format!(
             "{damaged} of {lines} lines are no requests in a known format, the first is {path}:{line}"
         ))
-    }
-
-    /// Sentences on logs that could not be read to their end.
-    pub fn problems(&self) -> &[String] {
-        &self.problems
     }
 }
 
@@ -115,33 +102,25 @@ pub fn count(logs: &[PathBuf], options: &Options) -> Result<Statistics, (PathBuf
     for (log, input) in inputs.into_iter().enumerate() {
         let input = Mutex::new(input);
         let failed = thread::scope(|scope| {
-            let running = workers
-                .iter_mut()
-                .map(|worker| scope.spawn(|| worker.read(log, &input, options)));
-            let running: Vec<_> = running.collect();
-            let ends = running.into_iter().map(|thread| {
-                thread
-                    .join()
-                    .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-            });
-            ends.fold(Ok(()), Result::and)
+            let start = |worker| scope.spawn(|| LogWorker::read(worker, log, &input, options));
+            let running: Vec<_> = workers.iter_mut().map(start).collect();
+            let mut ends = running.into_iter().map(|thread| thread.join());
+            ends.try_for_each(|end| end.unwrap_or_else(|panic| std::panic::resume_unwind(panic)))
         });
         if let Err(error) = failed {
             problems.push(format!("{} breaks off: {error}", logs[log].display()));
         }
     }
-    let mut spans = Vec::new();
-    let mut counters = workers.into_iter().map(|mut worker| {
-        spans.append(&mut worker.spans);
-        worker.counter
+    let all = workers.into_iter().reduce(|mut all, mut other| {
+        all.spans.append(&mut other.spans);
+        all.counter.merge(other.counter);
+        all
     });
-    let first = counters
-        .next()
-        .unwrap_or_else(|| LogCounter::new(hasher.clone(), 1));
-    let totals = counters.fold(first, |mut totals, counter| {
-        totals.merge(counter);
-        totals
-    });
+    let LogWorker {
+        counter: totals,
+        mut spans,
+        ..
+    } = all.unwrap_or_else(worker);
     let mut spikes = spikes::find(&totals.days);
     spans.retain(|span| spikes::touches(&spikes, span.minutes));
     spans.sort_by_key(|span| (span.log, span.number));

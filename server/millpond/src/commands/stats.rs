@@ -68,7 +68,7 @@ impl StatsArgs {
             CommandFailure::new(format!("cannot read {}: {error}", path.display()))
         })?;
         let remarks = statistics.damage().into_iter();
-        for remark in remarks.chain(statistics.problems().iter().cloned()) {
+        for remark in remarks.chain(statistics.problems.iter().cloned()) {
             note(format_args!("note: {remark}"));
         }
         if self.json {
@@ -86,51 +86,30 @@ impl StatsArgs {
 
 /// The access log of a site and those that were rotated from it, the oldest first.
 fn logs_of(site: &Path) -> CommandResult<Vec<PathBuf>> {
-    let none = |message: String| {
-        CommandFailure::new(message).hint(
+    let none = |message: &str| {
+        CommandFailure::new(format!("{}: {message}", site.display())).hint(
             "give the files: millpond stats /var/log/nginx/access.log*; or - for standard input",
         )
     };
-    let settings = site.join("millpond.toml");
-    if !settings.exists() && !site.join("pages").exists() {
-        return Err(none(format!(
-            "{} is no site, and no log was given",
-            site.display()
-        )));
+    if !site.join("millpond.toml").exists() && !site.join("pages").exists() {
+        return Err(none("no site, and no log was given"));
     }
-    let log = match Config::read(site)?.access_log {
-        Some(path) if path == Path::new("-") => {
-            return Err(none(format!("{} logs to standard output", site.display())));
-        }
-        Some(path) => site.join(path),
-        None => {
-            return Err(none(format!(
-                "{} has no log.access in its millpond.toml",
-                site.display()
-            )));
-        }
-    };
-    let name = log
-        .file_name()
-        .unwrap_or_default()
-        .to_string_lossy()
-        .into_owned();
-    let folder = log.parent().unwrap_or(site);
-    let entries = fs::read_dir(folder)
-        .map_err(|error| none(format!("cannot read {}: {error}", folder.display())))?;
+    let log = Config::read(site)?.access_log;
+    let log = log.filter(|path| path != Path::new("-"));
+    let log = log.ok_or_else(|| none("log.access in millpond.toml names no file"))?;
+    let name = log.file_name().unwrap_or_default();
     let is_rotated = |path: &PathBuf| {
-        let other = path.file_name().unwrap_or_default().to_string_lossy();
-        let rest = other.strip_prefix(name.as_str());
-        rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '-']))
+        let other = path.file_name().unwrap_or_default().as_encoded_bytes();
+        let rest = other.strip_prefix(name.as_encoded_bytes());
+        rest.is_some_and(|rest| rest.is_empty() || b".-".contains(&rest[0])) && path.is_file()
     };
-    let mut logs: Vec<(_, PathBuf)> = entries
-        .filter_map(|entry| Some(entry.ok()?.path()))
-        .filter(|path| is_rotated(path) && path.is_file())
-        .map(|path| (path.metadata().and_then(|file| file.modified()).ok(), path))
-        .collect();
-    logs.sort();
+    let entries = log.parent().and_then(|folder| fs::read_dir(folder).ok());
+    let entries = entries.into_iter().flatten().flatten();
+    let logs = entries.map(|entry| entry.path()).filter(is_rotated);
+    let mut logs: Vec<PathBuf> = logs.collect();
+    logs.sort_by_key(|path| path.metadata().and_then(|file| file.modified()).ok());
     if logs.is_empty() {
-        return Err(none(format!("{} is not there yet", log.display())));
+        return Err(none("its access log is not there yet"));
     }
-    Ok(logs.into_iter().map(|(_, path)| path).collect())
+    Ok(logs)
 }

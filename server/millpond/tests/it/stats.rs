@@ -17,7 +17,7 @@ fn the_log_of_a_site_is_counted_with_what_was_rotated_from_it() {
     let site = site_with("[log]\naccess = \"logs/access.log\"\n");
     fs::create_dir(site.path().join("logs")).unwrap();
     let (_, said) = fail(site.path(), &["stats"]);
-    assert!(said.contains("access.log is not there yet"), "{said}");
+    assert!(said.contains("its access log is not there yet"), "{said}");
     let server = serve(site.path());
     let mut connection = Connection::open(server.address());
     assert_eq!(connection.get("/").status, 200);
@@ -104,7 +104,7 @@ fn mistakes_are_named_with_their_remedy() {
             dir.path(),
             &["stats"][..],
             1,
-            "is no site, and no log was given",
+            ".: no site, and no log was given",
         ),
         (dir.path(), &["stats"], 1, "hint: give the files: "),
         (
@@ -117,7 +117,7 @@ fn mistakes_are_named_with_their_remedy() {
             site.path(),
             &["stats"],
             1,
-            "has no log.access in its millpond.toml",
+            "log.access in millpond.toml names no file",
         ),
         (
             dir.path(),

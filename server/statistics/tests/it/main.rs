@@ -123,7 +123,7 @@ fn the_text_fits_a_terminal_and_the_page_has_no_markup_of_clients() {
         "2001:db8::/48",
         "99.9 %",
         "1 of 6 001 lines",
-        "All counts are",
+        "All figures",
     ] {
         assert!(text.contains(words), "{words}: {text}");
     }

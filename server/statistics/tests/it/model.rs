@@ -31,7 +31,7 @@ const CLASSES: [(&str, &str); 4] = [
         "Mozilla/5.0 (X11; rv:140.0) Gecko/20100101 Firefox/140.0",
     ),
     (
-        "declared bots",
+        "bots",
         "Mozilla/5.0 (compatible; ExampleBot/2.1; +http://example.org/)",
     ),
     ("programs", "curl/8.5"),
