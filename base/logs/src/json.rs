@@ -23,16 +23,17 @@ enum Role {
 const DURATION: usize = Role::Duration as usize;
 
 /// Names of the fields of each role in small letters without `_`, `-` and `@`, the best one first.
-const NAMES: [&str; DURATION] = [
-    "clientip remoteip remoteaddr clienthost client remote ip",
-    "msec ts timestamp time timelocal timeiso8601 startutc timeepoch date",
-    "request requestline",
-    "method requestmethod verb httpmethod",
-    "requesturi uri url target requestpath path",
-    "status statuscode downstreamstatus responsestatus responsecode response",
-    "bodybytessent size bytes bytessent responsesize downstreamcontentsize sentlength byteswritten",
-    "referer referrer httpreferer httpreferrer requestreferer",
-    "useragent httpuseragent agent requestuseragent",
+#[rustfmt::skip]
+const NAMES: [&[&str]; DURATION] = [
+    &["clientip", "remoteip", "remoteaddr", "clienthost", "client", "remote", "ip"],
+    &["msec", "ts", "timestamp", "time", "timelocal", "timeiso8601", "startutc", "timeepoch", "date"],
+    &["request", "requestline"],
+    &["method", "requestmethod", "verb", "httpmethod"],
+    &["requesturi", "uri", "url", "target", "requestpath", "path"],
+    &["status", "statuscode", "downstreamstatus", "responsestatus", "responsecode", "response"],
+    &["bodybytessent", "size", "bytes", "bytessent", "responsesize", "downstreamcontentsize", "sentlength", "byteswritten"],
+    &["referer", "referrer", "httpreferer", "httpreferrer", "requestreferer"],
+    &["useragent", "httpuseragent", "agent", "requestuseragent"],
 ];
 
 /// Beginnings of the names of a duration; a unit may follow.
@@ -119,9 +120,10 @@ fn role(name: &str) -> Option<(usize, usize, f64)> {
     if name == "Duration" {
         return Some((DURATION, 0, 1.0));
     }
-    let plain = name.replace(['_', '-', '@'], "").to_ascii_lowercase();
-    let named = |(role, names): (usize, &&str)| {
-        let place = names.split(' ').position(|name| name == plain);
+    let mut plain = name.replace(['_', '-', '@'], "");
+    plain.make_ascii_lowercase();
+    let named = |(role, names): (usize, &&[&str])| {
+        let place = names.iter().position(|name| *name == plain);
         place.map(|place| (role, place, 0.0))
     };
     NAMES.iter().enumerate().find_map(named).or_else(|| {
