@@ -237,6 +237,54 @@ mod tests {
     }
 
     #[test]
+    fn a_report_fits_a_terminal() {
+        let mut report = Report::new("Requests", "a.log");
+        let bars = BarChart {
+            title: "By hour".into(),
+            note: String::new(),
+            unit: crate::Unit::Count,
+            scale: crate::Scale::Linear,
+            groups: vec!["00:00".into(), "01:00".into()],
+            series: vec![crate::Bars {
+                name: "requests".into(),
+                values: vec![Some(40.0), None],
+            }],
+        };
+        report
+            .push(Section::Figures(vec![
+                crate::Figure::new("visitors", "1\u{202f}234").with_note("a day"),
+            ]))
+            .push(Section::Heading("Days".into()))
+            .push(Section::Bars(bars))
+            .push(Section::Table(Table {
+                caption: "so and so ".repeat(10),
+                columns: Column::all("address|#requests"),
+                rows: vec![vec!["/long/".repeat(20), "7".into()]],
+                note: "exact".into(),
+            }));
+        expect_test::expect![[r#"
+            Requests
+            a.log
+
+            visitors  1 234  a day
+
+            DAYS
+
+            By hour
+            00:00  40  ████████████████████████████████████████
+            01:00   –
+
+            so and so so and so so and so so and so so and so so and so so and so so and so
+            so and so so and so
+            address                                                                 requests
+            ──────────────────────────────────────────────────────────────────────  ────────
+            /long//long//long//long//long//long//long//long//long//long//long//lo…         7
+            exact
+        "#]]
+        .assert_eq(&report.to_text());
+    }
+
+    #[test]
     fn an_empty_table_is_no_panic() {
         assert_eq!(text_table(&Table::default()), "");
     }
