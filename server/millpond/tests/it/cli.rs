@@ -13,7 +13,9 @@ fn help_lists_the_commands_that_exist() {
     let commands = lab_testkit::commands_in_help(&help);
     assert_eq!(
         commands,
-        ["serve", "new", "check", "explain", "backup", "unit", "help"]
+        [
+            "serve", "new", "check", "explain", "stats", "backup", "unit", "help"
+        ]
     );
     for command in commands.iter().filter(|command| **command != "help") {
         let output = run(here.path(), &[command, "--help"]);
