@@ -69,7 +69,8 @@ pub(crate) fn epoch(value: f64) -> Option<Stamp> {
     let unit = [(1e17, 1e9), (1e14, 1e6), (1e11, 1e3), (0.0, 1.0)];
     let (_, unit) = unit.iter().find(|(from, _)| value >= *from)?;
     let time = (value / unit).floor() as i64;
-    Some(Stamp { time, offset: 0 })
+    // The year 9999 is the last one with four digits.
+    (time < 253_402_300_800).then_some(Stamp { time, offset: 0 })
 }
 
 fn ahead(local: i64, offset: i32) -> Option<Stamp> {
@@ -146,6 +147,6 @@ mod tests {
         ] {
             assert_eq!(iso(text.as_bytes()), None, "{text}");
         }
-        assert_eq!((epoch(-1.0), epoch(f64::NAN)), (None, None));
+        assert_eq!([epoch(-1.0), epoch(f64::NAN), epoch(1e300)], [None; 3]);
     }
 }

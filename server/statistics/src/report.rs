@@ -356,11 +356,11 @@ fn origins(spike: &Spike) -> Section {
         }
     }
     let minutes = [spike.first, spike.last].map(minute);
-    let last = if spike.first < spike.last {
-        format!(" to {}", &minutes[1][11..])
-    } else {
-        String::new()
-    };
+    let last = minutes[1]
+        .rsplit(' ')
+        .next()
+        .filter(|_| spike.first < spike.last);
+    let last = last.map_or_else(String::new, |last| format!(" to {last}"));
     let [peak, usual] = [spike.peak, spike.usual].map(|count| number::count(count.into()));
     let titles = format!(
         "Spike of {}{last}: {} requests, up to {peak} a minute where {usual} are usual|from|which|#requests|#share",
@@ -413,5 +413,7 @@ pub(crate) fn minute(number: i64) -> String {
 
 /// `2026-11-29`.
 pub(crate) fn date(day: i64) -> String {
-    minute(day * MINUTES as i64)[..10].to_owned()
+    // A day that has no four digits has no time either.
+    let first = minute(day * MINUTES as i64);
+    first.split(' ').next().unwrap_or_default().to_owned()
 }

@@ -67,6 +67,19 @@ fn no_bytes_are_fatal() {
 }
 
 #[test]
+fn the_first_and_the_last_times_are_shown() {
+    let at = |time: &str| format!("{{\"time\":\"{time}\",\"status\":200}}\n");
+    let mut log = at("0000-01-01T00:00:00+23:59") + &at("9999-12-31T23:59:60-23:59");
+    for time in ["0", "99999999999", "253402300799", "1e300"] {
+        log += &format!("{{\"ts\":{time},\"status\":200}}\n");
+    }
+    let found = statistics(&[log.as_bytes()], &Options::default());
+    assert_eq!(found.json(10)["requests"], 5);
+    let report = found.report(10);
+    assert!(report.to_text().contains("0000-01-01") && report.to_html().contains("1970-01-01"));
+}
+
+#[test]
 fn compressed_logs_are_the_same_and_cut_ones_are_counted_up_to_there() {
     let mut random = Random::new(1);
     let lines = (0..20_000).map(|_| line(1, random.below(1440) as u32, "192.0.2.1", "/", ""));
