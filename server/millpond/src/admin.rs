@@ -59,6 +59,8 @@ pub(crate) fn start(
     };
     let limits = Limits {
         connections: 64,
+        // A program that waits for an answer must not hold up the end.
+        drain_timeout: Duration::from_secs(1),
         ..Limits::default()
     };
     server::start(service, "admin", listeners, &limits, events).map_err(|error| {

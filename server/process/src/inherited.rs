@@ -69,8 +69,8 @@ impl Inherited {
         self.answer.is_some()
     }
 
-    /// True if the server whose place this process takes was in a sandbox. Its settings may be by
-    /// what is to be kept in there.
+    /// True if the server whose place this process takes was in a sandbox. Code in there may have
+    /// written the settings, so they must not turn it off.
     #[must_use]
     pub fn is_confined(&self) -> bool {
         self.is_successor() && env::var(CONFINED).is_ok_and(|value| value == "1")

@@ -26,14 +26,19 @@ use std::path::{self, Path, PathBuf};
 use std::process::{Command, exit};
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{Errno, fcntl_dupfd_cloexec};
-use rustix::process::{Pid, PidfdFlags, Signal, WaitOptions, kill_process, pidfd_open, waitpid};
+use rustix::process::{
+    Pid, PidfdFlags, Signal, WaitOptions, kill_process, pidfd_open, test_kill_process, waitpid,
+};
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM, SIGUSR2};
 
 use crate::inherited::{ANSWER, CONFINED, FIRST};
 
+/// The order to start a successor.
+const START: [u8; 1] = *b"!";
 /// How long a process must serve before it may take the place of this one.
 const PROBATION: Timespec = Timespec {
     tv_sec: 1,
@@ -112,7 +117,7 @@ impl Successor {
     /// # Errors
     /// The small process is gone.
     pub fn start(&mut self) -> io::Result<()> {
-        self.orders.write_all(b"!")
+        self.orders.write_all(&START)
     }
 
     /// Lets the successor that serves go on without this process. One that is still starting when
@@ -173,7 +178,15 @@ fn lasts(process: i32) -> bool {
             }
         }
     });
-    !matches!(polled, Ok(1..) | Err(Errno::SRCH))
+    match (process, polled) {
+        (_, Ok(ended)) => ended == 0,
+        (_, Err(Errno::SRCH)) | (Err(_), _) => false,
+        // It cannot be watched, for want of a descriptor: whether it is there is known all the same.
+        (Ok(process), Err(_)) => {
+            thread::sleep(Duration::from_secs(PROBATION.tv_sec.unsigned_abs()));
+            test_kill_process(process).is_ok()
+        }
+    }
 }
 
 /// Puts the sockets and the end for the answer where a program that is started expects them.
@@ -218,7 +231,12 @@ fn attend(
         .map(|(name, _)| *name)
         .chain([ANSWER])
         .collect();
-    while orders.read_exact(&mut [0]).is_ok() {
+    let mut order = [0];
+    while orders.read_exact(&mut order).is_ok() {
+        if order != START {
+            // A successor is released that has ended meanwhile.
+            continue;
+        }
         let ended = start(program, is_confined, &names, &orders);
         let ended = ended.unwrap_or_else(|error| Some(error.to_string()));
         match ended {
@@ -259,15 +277,15 @@ fn start(
             Ok(_) | Err(Errno::INTR) => {}
             Err(error) => return Err(error.into()),
         }
+        if !waits[0].revents().is_empty() {
+            let status = child.wait()?;
+            return Ok(Some(format!("it ended ({status})")));
+        }
         if !waits[1].revents().is_empty() {
             if orders.read_exact(&mut [0]).is_err() {
                 let _ = kill_process(Pid::from_child(&child), Signal::TERM);
             }
             return Ok(None);
-        }
-        if !waits[0].revents().is_empty() {
-            let status = child.wait()?;
-            return Ok(Some(format!("it ended ({status})")));
         }
     }
 }

@@ -193,6 +193,8 @@ impl Exchange {
                 connection.stage = Stage::Streaming;
                 connection.deadline = Boottime::NEVER;
                 body.waker = Some(waker);
+                // There may be many that have nothing to send for long.
+                self.decoder.shrink();
             }
             Filled::Pending | Filled::Enough => body.waker = Some(waker),
         }

@@ -136,10 +136,13 @@ impl RunningServer {
                 admin.address()
             ));
         }
-        self.notifier.tell(&format!(
-            "READY=1\nMAINPID={}\nSTATUS=serving on {url}",
-            process::id()
-        ));
+        // The process whose place this one takes says so when it is certain that this one lasts.
+        let main = match inherited.is_successor() {
+            true => String::new(),
+            false => format!("MAINPID={}\n", process::id()),
+        };
+        let ready = format!("READY=1\n{main}STATUS=serving on {url}");
+        self.notifier.tell(&ready);
         inherited.answer();
         Ok(())
     }
@@ -209,6 +212,7 @@ impl RunningServer {
 
     fn go_on(&mut self, reason: &str) {
         self.upgrade.is_under_way = false;
+        self.notifier.tell(&format!("MAINPID={}", process::id()));
         log(format_args!(
             "error: no process takes the place of this one, which goes on: {reason}"
         ));
@@ -310,13 +314,14 @@ impl RunningServer {
         match end {
             End::Replaced(process) => {
                 self.upgrade.release();
-                // systemd takes what the other process says only from now on.
                 self.notifier.tell(&format!("MAINPID={process}"));
                 log(format_args!(
                     "note: process {process} has taken the place of this one"
                 ));
                 // It answers the owner on the same socket.
-                let _ = self.admin.take().map(|mut admin| admin.stop());
+                if let Some(admin) = &self.admin {
+                    admin.group().shutdown();
+                }
             }
             _ => self.notifier.tell("STOPPING=1\nSTATUS=draining"),
         }
