@@ -5,6 +5,7 @@ use std::net::TcpStream;
 use std::path::Path;
 use std::time::Duration;
 
+use lab_testkit::Random;
 use rustix::net::sockopt::set_socket_linger;
 use tempfile::TempDir;
 
@@ -196,6 +197,51 @@ fn all_who_look_are_told_of_a_change_which_is_rendered_once() {
     drop(late);
     while count(&server, "live_streams") > 0 {
         std::thread::yield_now();
+    }
+}
+
+#[test]
+fn the_newest_state_arrives_however_quickly_changes_come_and_clients_go() {
+    let site = site("[live]\ninterval = \"10ms\"\n");
+    let server = serve(site.path());
+    let (first, _) = tag(&server, "/comments");
+    let mut stays = EventStream::open(&server, &format!("page=/comments&seen={first}"), "");
+    let database = rusqlite::Connection::open(site.path().join("site.db")).unwrap();
+    database.busy_timeout(PATIENCE).unwrap();
+    let mut visitor = Visitor::new(&server);
+    let mut random = Random::new(1);
+    let mut told = first;
+    for round in 0..40 {
+        // By the site and by another program, in bursts, with pauses about as long as an interval.
+        for _ in 0..=random.below(6) {
+            match random.below(2) {
+                0 => _ = visitor.post("/comment", &format!("text=round {round}")),
+                _ => {
+                    let insert = "insert into comment (text) values ('of another program')";
+                    database.execute(insert, []).unwrap();
+                }
+            }
+            std::thread::sleep(Duration::from_millis(random.below(12)));
+        }
+        // The page has all rows, also those of the other program, and ends no more.
+        let rows = "select count(*) from comment";
+        let rows: u32 = database.query_row(rows, [], |row| row.get(0)).unwrap();
+        let mut connection = Connection::open(server.address());
+        let shown = |connection: &mut Connection| {
+            let page = connection.get("/comments");
+            page.text().matches("<li>").count()
+        };
+        while shown(&mut connection) != rows as usize {}
+        let (newest, _) = tag(&server, "/comments");
+        while told != newest {
+            let event = stays.event();
+            if let Some(id) = event[0].strip_prefix("id: ") {
+                id.clone_into(&mut told);
+            }
+        }
+        let query = format!("page=/comments&seen={told}");
+        let mut comes = EventStream::open(&server, &query, "");
+        assert_eq!(comes.event(), [": the newest"], "round {round}");
     }
 }
 
