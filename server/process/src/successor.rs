@@ -181,7 +181,7 @@ fn lasts(process: i32) -> bool {
     match (process, polled) {
         (_, Ok(ended)) => ended == 0,
         (_, Err(Errno::SRCH)) | (Err(_), _) => false,
-        // It cannot be watched, for want of a descriptor: whether it is there is known all the same.
+        // For want of a descriptor it cannot be watched; whether it is there is known all the same.
         (Ok(process), Err(_)) => {
             thread::sleep(Duration::from_secs(PROBATION.tv_sec.unsigned_abs()));
             test_kill_process(process).is_ok()
