@@ -1,6 +1,6 @@
 //! A line of a log in any of the formats, found out line by line.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use crate::stamp::{self, COMMON, Stamp};
 
@@ -89,21 +89,28 @@ impl LogParser {
 
     /// `host ident user [time] "request" status bytes "referrer" "agent" …`
     fn common<'l>(&mut self, line: &'l [u8]) -> Option<LogEntry<'l>> {
-        let bracket = memchr::memchr_iter(b'[', line).find(|&at| at > 0 && line[at - 1] == b' ')?;
-        let (text, rest) = line[bracket + 1..].split_at_checked(COMMON)?;
-        if self.text != text {
-            self.stamp = stamp::common(text)?;
-            self.text.clear();
-            self.text.extend_from_slice(text);
-        }
-        let (request, rest) = quoted(rest.strip_prefix(b"]")?)?;
+        // A user's name may have brackets too.
+        let (head, rest) = memchr::memchr_iter(b'[', line).find_map(|at| {
+            let head = line[..at].strip_suffix(b" ")?;
+            let (text, rest) = line[at + 1..].split_at_checked(COMMON)?;
+            let rest = rest
+                .strip_prefix(b"]")
+                .filter(|rest| rest.starts_with(b" \""))?;
+            if self.text != text {
+                self.stamp = stamp::common(text)?;
+                self.text.clear();
+                self.text.extend_from_slice(text);
+            }
+            Some((head, rest))
+        })?;
+        let (request, rest) = quoted(rest)?;
         let (status, rest) = rest.strip_prefix(b" ")?.split_at_checked(3)?;
         if !rest.is_empty() && rest[0] != b' ' {
             return None;
         }
         let (bytes, rest) = word(rest);
         let mut entry = LogEntry {
-            client: client(&line[..bracket - 1]),
+            client: client(head),
             time: self.stamp.time,
             offset: self.stamp.offset,
             status: stamp::number(status)? as u16,
@@ -122,22 +129,24 @@ impl LogParser {
     }
 }
 
-/// Returns the first word, or the first one that is an address: a virtual host or a relay's stamp
-/// may stand before it.
-fn client(head: &[u8]) -> &[u8] {
+/// Returns the first word that is an address, or else the first word: a virtual host or a relay's
+/// stamp may stand before it.
+pub(crate) fn client(head: &[u8]) -> &[u8] {
     let mut words = head.split(|&byte| byte == b' ');
-    let first = words.next().unwrap_or_default();
-    if first
-        .iter()
-        .all(|byte| byte.is_ascii_hexdigit() || b".:".contains(byte))
-    {
-        return first;
-    }
-    let is_address = |word: &&[u8]| {
-        let text = std::str::from_utf8(word);
-        text.is_ok_and(|text| text.parse::<IpAddr>().is_ok())
+    let first = words.clone().next().unwrap_or_default();
+    words.find_map(address).unwrap_or(first)
+}
+
+/// An IP address without what may stand around it: `[`, `]`, a port, a zone, a comma.
+fn address(word: &[u8]) -> Option<&[u8]> {
+    let text = std::str::from_utf8(word).ok()?.trim_end_matches(',');
+    let host = match text.rsplit_once(':') {
+        Some((host, _)) if text.parse::<SocketAddr>().is_ok() => host,
+        _ => text,
     };
-    words.find(is_address).unwrap_or(first)
+    let host = host.trim_start_matches('[').trim_end_matches(']');
+    let host = host.split('%').next().unwrap_or_default();
+    host.parse::<IpAddr>().ok().map(|_| host.as_bytes())
 }
 
 /// ` "text" rest`: the text, up to the first quote without a backslash before it, and the rest.
@@ -173,35 +182,41 @@ pub(crate) fn digits(text: &[u8]) -> Option<u64> {
     text.iter().try_fold(0, add)
 }
 
+/// The value of a word of `duration`: without quotes and a name.
+fn bare(word: &[u8]) -> &[u8] {
+    let word = word.strip_prefix(b"\"").unwrap_or(word);
+    let name = memchr::memchr(b'=', word).filter(|&at| !word[..at].contains(&b' '));
+    let word = &word[name.map_or(0, |at| at + 1)..];
+    let word = word.strip_prefix(b"\"").unwrap_or(word);
+    word.strip_suffix(b"\"").unwrap_or(word)
+}
+
 /// Microseconds in the words after the agent: the first number with a point is seconds (nginx's
 /// `$request_time`), bare or as `rt=0.012`; a whole number at the end is microseconds (Apache's
-/// `%D`).
+/// `%D`). A quoted text is one word: a client may have chosen it.
 fn duration(rest: &[u8]) -> Option<u64> {
     if rest.len() < 2 {
         return None;
     }
     let words = || {
-        rest.split(|&byte| byte == b' ')
-            .filter(|word| !word.is_empty())
-    };
-    let bare = |word: &'_ [u8]| -> Option<(usize, usize)> {
-        let begin = memchr::memchr(b'=', word).map_or(0, |at| at + 1);
-        let begin = begin + usize::from(word.get(begin) == Some(&b'"'));
-        let end = word.len() - usize::from(word.len() > begin && word.ends_with(b"\""));
-        (begin < end).then_some((begin, end))
+        let (mut is_quoted, mut is_escaped) = (false, false);
+        let is_end = move |&byte: &u8| {
+            is_quoted ^= byte == b'"' && !is_escaped;
+            is_escaped = byte == b'\\' && !is_escaped;
+            byte == b' ' && !is_quoted
+        };
+        rest.split(is_end).filter(|word| !word.is_empty())
     };
     let value = |word: &'_ [u8]| {
-        let (begin, end) = bare(word)?;
-        let (whole, part) = word[begin..end].split_at(memchr::memchr(b'.', &word[begin..end])?);
+        let word = bare(word);
+        let (whole, part) = word.split_at(memchr::memchr(b'.', word)?);
         let part = &part[1..part.len().min(7)];
         let fraction = digits(part)? * 10_u64.pow(6 - part.len() as u32);
         digits(whole)?.checked_mul(1_000_000)?.checked_add(fraction)
     };
-    words().find_map(value).or_else(|| {
-        let last = words().next_back()?;
-        let (begin, end) = bare(last)?;
-        digits(&last[begin..end])
-    })
+    words()
+        .find_map(value)
+        .or_else(|| digits(bare(words().last()?)))
 }
 
 #[cfg(test)]
@@ -245,7 +260,7 @@ mod tests {
         parse(&format!("{COMMON_LINE} \"-\" \"-\""), |entry| {
             assert_eq!(entry, Some(common))
         });
-        let quoted = r#"::1 - a b [01/Jan/1970:00:00:01 +0000] "GET /a\"b HTTP/1.1" 404 -"#;
+        let quoted = r#"::1 - a [b] [10/Oct/2000:13:55:36 -0700] [01/Jan/1970:00:00:01 +0000] "GET /a\"b HTTP/1.1" 404 -"#;
         parse(quoted, |entry| {
             let entry = entry.unwrap();
             assert_eq!((entry.time, entry.status, entry.bytes), (1, 404, 0));
@@ -270,6 +285,9 @@ mod tests {
             (" 1234", Some(1234)),
             (" \"-\"", None),
             (" \"10.0.0.1\"", None),
+            (" \"x 9.5 y\" 0.5", Some(500_000)),
+            (" 512 \"x \\\" 9.5 y=77\"", None),
+            (" \"x y=9.5\" \"urt=0.5\"", Some(500_000)),
             (" 0.1234567", Some(123_456)),
             (" 99999999999999999999.0", None),
         ] {
@@ -281,15 +299,31 @@ mod tests {
 
     #[test]
     fn a_virtual_host_or_a_relays_stamp_is_no_client() {
-        for before in ["example.org:443 ", "Nov 29 12:00:00 web nginx: "] {
+        for before in [
+            "example.org:443 ",
+            "Nov 29 12:00:00 web nginx: ",
+            "Dec 1 12:00:00 web nginx: ",
+        ] {
             parse(&format!("{before}{COMMON_LINE}"), |entry| {
                 assert_eq!(entry.unwrap().client, b"127.0.0.1", "{before}");
             });
         }
-        let named = COMMON_LINE.replace("127.0.0.1", "client.example.org");
-        parse(&named, |entry| {
-            assert_eq!(entry.unwrap().client, b"client.example.org")
-        });
+        for (head, client) in [
+            ("client.example.org", "client.example.org"),
+            ("1.2.3.4, 10.0.0.1", "1.2.3.4"),
+            ("192.0.2.9:40060", "192.0.2.9"),
+            ("[2001:db8::1]:443", "2001:db8::1"),
+            ("fe80::1%eth0", "fe80::1"),
+            ("unknown, 192.0.2.9", "192.0.2.9"),
+        ] {
+            parse(&COMMON_LINE.replace("127.0.0.1", head), |entry| {
+                assert_eq!(entry.unwrap().client, client.as_bytes());
+            });
+            let json = format!(r#"{{"ts":1,"status":200,"client":"{head}"}}"#);
+            parse(&json, |entry| {
+                assert_eq!(entry.unwrap().client, client.as_bytes())
+            });
+        }
     }
 
     #[test]

@@ -80,9 +80,11 @@ impl<V: Default> Frequent<V> {
         }
     }
 
-    /// Adds the counts of another table; `join` adds its values.
+    /// Adds the counts of another table, and its room; `join` adds its values.
     pub fn merge(&mut self, other: Self, join: impl Fn(&mut V, V)) {
         self.missing += other.missing;
+        self.most += other.most;
+        self.most_bytes += other.most_bytes;
         for counted in other.counts {
             join(self.add_many(&counted.key, counted.count), counted.value);
         }
@@ -202,7 +204,7 @@ mod tests {
                 "{rank}: {found} of {truth}"
             );
         }
-        assert!(one.into_sorted().len() <= 1000);
+        assert!(one.into_sorted().len() <= 2000);
     }
 
     #[test]
@@ -219,10 +221,16 @@ mod tests {
         let mut table = Frequent::<u64>::new(10, 100);
         *table.add(b"a") += 5;
         *table.add(b"a") += 6;
-        let mut other = Frequent::<u64>::new(10, 100);
+        let mut other = Frequent::<u64>::new(11, 100);
         *other.add(b"a") += 7;
+        (0..10).for_each(|n| *other.add(&[n]) += 1);
         table.merge(other, |sum, more| *sum += more);
         let sorted = table.sorted();
         assert_eq!((sorted[0].count, sorted[0].value), (3, 18));
+        assert_eq!(
+            (table.len(), table.missing()),
+            (11, 0),
+            "merging forgets none"
+        );
     }
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::entry::{LogEntry, LogParser, digits, present};
+use crate::entry::{LogEntry, LogParser, client, digits, present};
 use crate::stamp::{self, Stamp};
 
 /// Contents of fields; a duration is the last one.
@@ -60,7 +60,7 @@ impl LogParser {
         let document = document.or_else(|_| serde_json::from_str(&line.replace("\\x", "\\\\x")));
         self.document = document.ok()?;
         let mut found = Found::default();
-        collect(self.document.as_object()?, &mut found);
+        collect(self.document.as_object()?, false, &mut found);
         let value = |role: Role| found[role as usize].map(|(.., value)| value);
         let text = |role: Role| {
             let text = value(role).and_then(Value::as_str);
@@ -72,7 +72,7 @@ impl LogParser {
             _ => time(text(Role::Time))?,
         };
         let mut entry = LogEntry {
-            client: text(Role::Client),
+            client: client(text(Role::Client)),
             time,
             offset,
             status: whole(Role::Status).filter(|status| *status < 1000)? as u16,
@@ -95,16 +95,24 @@ impl LogParser {
     }
 }
 
-fn collect<'v>(object: &'v Map<String, Value>, found: &mut Found<'v>) {
+/// Of the fields of a head, which the client chooses, only referrer and agent count.
+fn collect<'v>(object: &'v Map<String, Value>, is_head: bool, found: &mut Found<'v>) {
     for (name, value) in object {
+        // Traefik writes a field `Date` of the request as `request_Date`.
+        let field = name.strip_prefix("request_").unwrap_or_default();
+        let is_head = is_head || name == "headers" || field.starts_with(char::is_uppercase);
         // A field of a head is a list of values.
         let value = value.as_array().map_or(Some(value), |list| list.first());
         match value {
             None | Some(Value::Null | Value::Array(_)) => {}
-            Some(Value::Object(inner)) if OBJECTS.contains(&name.as_str()) => collect(inner, found),
+            Some(Value::Object(inner)) if OBJECTS.contains(&name.as_str()) => {
+                collect(inner, is_head, found);
+            }
             Some(Value::Object(_)) => {}
             Some(value) => {
+                let heads = [Role::Referrer as usize, Role::Agent as usize];
                 if let Some((role, place, unit)) = role(name)
+                    && (!is_head || heads.contains(&role))
                     && found[role].is_none_or(|(before, ..)| place < before)
                 {
                     found[role] = Some((place, unit, value));
@@ -192,8 +200,8 @@ mod tests {
         for line in [
             r#"{"remote_addr":"192.0.2.1","time_local":"10/Oct/2000:20:55:36 +0000","request":"GET /a?b=1 HTTP/1.1","status":"404","body_bytes_sent":"99","bytes_sent":"300","request_time":"0.0125","http_referer":"http://e.org/","http_user_agent":"curl/8 \"x\" \u00e9"}"#,
             r#"{ "msec": "971211336.250", "clientip":"192.0.2.1", "verb":"GET", "request":"/a?b=1", "path":"/var/log/x", "response":404, "bytes":99, "referrer":"http://e.org/", "agent":"curl/8 \"x\" é", "latency_ms": 12.5 }"#,
-            r#"{"level":"info","ts":971211336.5,"logger":"http.log.access","msg":"handled request","request":{"remote_ip":"10.0.0.1","remote_port":"1","client_ip":"192.0.2.1","proto":"HTTP/2.0","method":"GET","host":"localhost","uri":"/a?b=1","headers":{"User-Agent":["curl/8 \"x\" é","y"],"Accept":["*/*"],"Referer":["http://e.org/"]},"tls":{"status":1}},"bytes_read":0,"duration":0.0125,"size":99,"status":404,"resp_headers":{"Date":["x"],"Status":["1"]}}"#,
-            r#"{"ClientHost":"192.0.2.1","StartUTC":"2000-10-10T20:55:36.123456789Z","RequestMethod":"GET","RequestPath":"/a?b=1","DownstreamStatus":404,"DownstreamContentSize":99,"Duration":12500000,"request_Referer":"http://e.org/","request_User-Agent":"curl/8 \"x\" é","nothing":null}"#,
+            r#"{"level":"info","ts":971211336.5,"logger":"http.log.access","msg":"handled request","request":{"remote_ip":"10.0.0.1","remote_port":"1","client_ip":"192.0.2.1","proto":"HTTP/2.0","method":"GET","host":"localhost","uri":"/a?b=1","headers":{"User-Agent":["curl/8 \"x\" é","y"],"Client-Ip":["203.0.113.9"],"Msec":["1"],"Body-Bytes-Sent":["18446744073709551615"],"Request-Uri":["/forged"],"Request":["GET /forged HTTP/1.1"],"Request-Time":["9"],"http":{"Status":["500"]},"Accept":["*/*"],"Referer":["http://e.org/"]},"tls":{"status":1}},"bytes_read":0,"duration":0.0125,"size":99,"status":404,"resp_headers":{"Date":["x"],"Status":["1"]}}"#,
+            r#"{"ClientHost":"192.0.2.1","StartUTC":"2000-10-10T20:55:36.123456789Z","RequestMethod":"GET","RequestPath":"/a?b=1","DownstreamStatus":404,"DownstreamContentSize":99,"Duration":12500000,"request_Uri":"/forged","request_Time":"9","request_Referer":"http://e.org/","request_User-Agent":"curl/8 \"x\" é","nothing":null}"#,
             r#"{"time":"2000-10-10T20:55:36Z","ip":"192.0.2.1","method":"GET","url":"/a?b=1","status":404,"size":99,"referer":"http://e.org/","user_agent":"curl/8 \"x\" é","duration":"12.5ms"}"#,
         ] {
             parse(line, |found| assert_eq!(found, Some(entry), "{line}"));
