@@ -10,7 +10,8 @@ use crate::day::{Days, SECONDS, add_all};
 use crate::histogram::ResponseTimes;
 use crate::run::Options;
 
-/// Different addresses that are kept apart, and their bytes, over all threads.
+/// Different addresses that are kept apart, and their bytes, over all threads. One that reads all of
+/// them has its own part only.
 const ADDRESSES: (usize, usize) = (1_000_000, 128 << 20);
 /// Different referrers and methods.
 const REFERRERS: (usize, usize) = (100_000, 8 << 20);
@@ -24,6 +25,14 @@ pub(crate) struct AddressSums {
     pub(crate) bytes: u64,
     pub(crate) micros: u64,
     pub(crate) timed: u64,
+}
+
+impl AddressSums {
+    fn add(&mut self, more: Self) {
+        self.bytes = self.bytes.saturating_add(more.bytes);
+        self.micros = self.micros.saturating_add(more.micros);
+        self.timed += more.timed;
+    }
 }
 
 /// The counts of a log, or of a part of one.
@@ -81,25 +90,27 @@ impl LogCounter {
             return false;
         }
         self.requests += 1;
-        self.bytes += entry.bytes;
+        self.bytes = self.bytes.saturating_add(entry.bytes);
         self.statuses[usize::from(entry.status)] += 1;
         self.agents[class as usize] += 1;
         if !entry.method.is_empty() {
             self.methods.add(entry.method);
         }
-        let sums = self.addresses.add(options.address(entry));
-        sums.bytes += entry.bytes;
-        if let Some(micros) = entry.micros {
-            sums.micros = sums.micros.saturating_add(micros);
-            sums.timed += 1;
-            self.times.add(micros);
-        }
+        self.addresses.add(options.address(entry)).add(AddressSums {
+            bytes: entry.bytes,
+            micros: entry.micros.unwrap_or(0),
+            timed: entry.micros.is_some().into(),
+        });
+        entry
+            .micros
+            .into_iter()
+            .for_each(|micros| self.times.add(micros));
         if !entry.referrer.is_empty() {
             self.referrers.add(host(entry.referrer));
         }
         if let Some(day) = self.days.day(local.div_euclid(SECONDS)) {
             day.requests += 1;
-            day.bytes += entry.bytes;
+            day.bytes = day.bytes.saturating_add(entry.bytes);
             day.statuses[usize::from(entry.status / 100)] += 1;
             day.agents[class as usize] += 1;
             let minute = local.rem_euclid(SECONDS) / 60;
@@ -122,6 +133,15 @@ impl LogCounter {
         self.first_damaged = Some(before.min((log, line)));
     }
 
+    /// By how much counts of addresses, referrers and methods may be too low at most.
+    pub(crate) fn missing(&self) -> [u64; 3] {
+        [
+            self.addresses.missing(),
+            self.referrers.missing(),
+            self.methods.missing(),
+        ]
+    }
+
     /// Adds the counts of another part.
     pub(crate) fn merge(&mut self, other: Self) {
         self.lines += other.lines;
@@ -133,14 +153,10 @@ impl LogCounter {
             .min();
         self.left_out += other.left_out;
         self.requests += other.requests;
-        self.bytes += other.bytes;
+        self.bytes = self.bytes.saturating_add(other.bytes);
         add_all(&mut self.statuses, &other.statuses);
         add_all(&mut self.agents, &other.agents);
-        self.addresses.merge(other.addresses, |sums, more| {
-            sums.bytes += more.bytes;
-            sums.micros = sums.micros.saturating_add(more.micros);
-            sums.timed += more.timed;
-        });
+        self.addresses.merge(other.addresses, AddressSums::add);
         self.referrers.merge(other.referrers, |(), ()| ());
         self.methods.merge(other.methods, |(), ()| ());
         self.times.merge(&other.times);
@@ -161,7 +177,45 @@ pub(crate) fn host(address: &[u8]) -> &[u8] {
 
 #[cfg(test)]
 mod tests {
-    use super::host;
+    use super::*;
+
+    #[test]
+    fn sums_end_at_the_greatest_number_and_forgotten_addresses_are_said() {
+        let counter = || LogCounter::new(RandomState::default(), 100_000);
+        let (mut totals, mut other) = (counter(), counter());
+        for n in 0..20 {
+            let target = format!("/{n}");
+            let entry = LogEntry {
+                target: target.as_bytes(),
+                bytes: u64::MAX,
+                status: 200,
+                ..LogEntry::default()
+            };
+            totals.add(&entry, &Options::default());
+            other.add(&entry, &Options::default());
+        }
+        totals.merge(other);
+        let found = crate::Statistics {
+            logs: Vec::new(),
+            totals,
+            spikes: Vec::new(),
+            problems: Vec::new(),
+            is_whole: true,
+        };
+        let figures = found.json(100);
+        let most = [&figures, &figures["days"][0], &figures["addresses"][0]];
+        assert!(
+            most.iter().all(|sums| sums["bytes"] == u64::MAX),
+            "{figures}"
+        );
+        assert!(figures["different_addresses"].is_null());
+        assert!(figures["addresses_too_low_by_at_most"].as_u64() > Some(0));
+        let text = found.report(100).to_text();
+        assert!(
+            text.contains("Of at least ") && text.contains("tables that say so"),
+            "{text}"
+        );
+    }
 
     #[test]
     fn a_referrer_is_known_by_its_host() {

@@ -44,7 +44,7 @@ impl DayFigures {
 
     fn merge(&mut self, other: Self, room: &mut usize) {
         self.requests += other.requests;
-        self.bytes += other.bytes;
+        self.bytes = self.bytes.saturating_add(other.bytes);
         add_all(&mut self.statuses, &other.statuses);
         add_all(&mut self.agents, &other.agents);
         self.visitors.merge(other.visitors, room);

@@ -13,6 +13,7 @@ impl Statistics {
     /// are on the clock of the log, durations in microseconds.
     pub fn json(&self, top: usize) -> Value {
         let totals = &self.totals;
+        let [addresses_missing, referrers_missing, methods_missing] = totals.missing();
         let day = |(number, day): &(i64, crate::day::DayFigures)| {
             json!({
                 "day": date(*number),
@@ -39,6 +40,7 @@ impl Statistics {
                 "usual": spike.usual,
                 "agents": agents(&spike.classes),
                 "from": Value::from_iter(ORIGIN_NAMES.into_iter().zip(origins)),
+                "from_too_low_by_at_most": spike.missing(),
             })
         });
         let mut addresses = frequent(&totals.addresses, top);
@@ -48,7 +50,7 @@ impl Statistics {
             row["mean_micros"] = json!(counted.value.micros.checked_div(counted.value.timed));
         }
         json!({
-            "logs": self.logs,
+            "logs": Vec::from_iter(self.logs.iter().map(|path| path.display().to_string())),
             "lines": totals.lines,
             "damaged": totals.damaged,
             "damage": self.damage(),
@@ -61,10 +63,11 @@ impl Statistics {
             "statuses": object((0..).map(|status: u32| status.to_string()), &totals.statuses),
             "methods": frequent(&totals.methods, top),
             "addresses": addresses,
-            "different_addresses": totals.addresses.len(),
-            "addresses_too_low_by_at_most": totals.addresses.missing(),
+            "different_addresses": (addresses_missing == 0).then_some(totals.addresses.len()),
+            "addresses_too_low_by_at_most": addresses_missing,
             "referrers": frequent(&totals.referrers, top),
-            "referrers_too_low_by_at_most": totals.referrers.missing(),
+            "referrers_too_low_by_at_most": referrers_missing,
+            "methods_too_low_by_at_most": methods_missing,
             "response_micros": times(&totals.times),
             "busiest_minutes": Value::from_iter(busiest),
             "spikes": Value::from_iter(spikes),

@@ -225,10 +225,15 @@ impl Statistics {
             row.extend(is_timed.then(|| mean.map_or_else(none, number::micros)));
             row
         });
-        let all = number::count(addresses.len() as u64);
+        let least = if addresses.missing() > 0 {
+            "at least "
+        } else {
+            ""
+        };
+        let all = format!("{least}{}", number::count(addresses.len() as u64));
         let mean = if is_timed { "|#mean time" } else { "" };
         let titles = format!("Of {all} the most requested|address|#requests|#share|#bytes{mean}");
-        table(&titles, rows, missing(addresses))
+        table(&titles, rows, missing(addresses.missing()))
     }
 
     fn statuses(&self, top: usize) -> Section {
@@ -282,7 +287,7 @@ impl Statistics {
             .iter()
             .take(top)
             .map(|counted| (words(&counted.key), counted.count));
-        self.counts(titles, rows, missing(counts))
+        self.counts(titles, rows, missing(counts.missing()))
     }
 
     /// Sentences on what is exact, and on what was not counted.
@@ -299,8 +304,9 @@ impl Statistics {
             );
         }
         sentences.extend(self.problems.iter().cloned());
-        sentences.push("A visitor is an address with an agent, on one day; visitors of days are not added, for many come again".into());
+        sentences.push("A visitor is an address with an agent, on one day, a bot or program too; visitors of days are not added, for many come again".into());
         let mut days = totals.days.days.iter();
+        let origins = self.spikes.iter().map(Spike::missing);
         let doubts = [
             (
                 days.any(|(_, day)| !day.visitors.is_exact()),
@@ -308,7 +314,7 @@ impl Statistics {
             ),
             (totals.times.count() > 0, "response times (within 3 %)"),
             (
-                totals.addresses.missing() + totals.referrers.missing() > 0,
+                totals.missing().into_iter().sum::<u64>() + origins.sum::<u64>() > 0,
                 "tables that say so",
             ),
         ];
@@ -340,17 +346,11 @@ fn origins(spike: &Spike) -> Section {
         for (n, counted) in counts.sorted().iter().take(ORIGINS).enumerate() {
             // The first one also if it says little: that they came from everywhere.
             if n == 0 || counted.count as f64 >= SHARE * spike.requests as f64 {
-                let key = if counted.key.is_empty() {
-                    none()
-                } else {
-                    words(&counted.key)
-                };
-                let share = share(counted.count, spike.requests);
                 rows.push(vec![
                     (*name).to_owned(),
-                    key,
+                    words(&counted.key),
                     number::count(counted.count),
-                    share,
+                    share(counted.count, spike.requests),
                 ]);
             }
         }
@@ -367,11 +367,11 @@ fn origins(spike: &Spike) -> Section {
         minutes[0],
         number::count(spike.requests),
     );
-    table(&titles, rows.into_iter(), String::new())
+    table(&titles, rows.into_iter(), missing(spike.missing()))
 }
 
-fn missing<V: Default>(counts: &Frequent<V>) -> String {
-    match counts.missing() {
+fn missing(count: u64) -> String {
+    match count {
         0 => String::new(),
         missing => format!(
             "more different ones than are kept apart: a count may be too low by up to {}",
@@ -397,11 +397,12 @@ fn change(day: &DayFigures, before: &DayFigures) -> String {
     }
 }
 
-/// A text of a client as words of a table.
+/// A text of a client as words of a table; one that is empty as the word for none.
 fn words(key: &[u8]) -> String {
     let text = String::from_utf8_lossy(key);
     match text.char_indices().nth(LETTERS) {
         Some((end, _)) => format!("{}…", &text[..end]),
+        None if text.is_empty() => none(),
         None => text.into_owned(),
     }
 }

@@ -1,10 +1,10 @@
 //! Reads logs with several threads, and again where spikes are.
 
-use std::io;
 use std::num::NonZero;
+use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
-use std::thread;
+use std::{io, thread};
 
 use base_chart::number;
 use base_logs::{LogBlock, LogEntry, LogInput, LogParser};
@@ -50,6 +50,8 @@ pub struct Statistics {
     pub(crate) spikes: Vec<Spike>,
     /// Sentences on logs that were not read to their end, or not again for the origins of spikes.
     pub problems: Vec<String>,
+    /// False if a log breaks off.
+    pub is_whole: bool,
 }
 
 impl Statistics {
@@ -87,6 +89,7 @@ pub fn count(logs: &[PathBuf], options: &Options) -> Result<Statistics, (PathBuf
     let threads = thread::available_parallelism()
         .map_or(1, NonZero::get)
         .min(THREADS);
+    let files: Vec<_> = logs.iter().map(|path| RegularFile::of(path)).collect();
     let inputs = logs
         .iter()
         .map(|path| LogInput::open(path).map_err(|error| (path.clone(), error)));
@@ -111,6 +114,7 @@ pub fn count(logs: &[PathBuf], options: &Options) -> Result<Statistics, (PathBuf
             problems.push(format!("{} breaks off: {error}", logs[log].display()));
         }
     }
+    let is_whole = problems.is_empty();
     let all = workers.into_iter().reduce(|mut all, mut other| {
         all.spans.append(&mut other.spans);
         all.counter.merge(other.counter);
@@ -125,8 +129,8 @@ pub fn count(logs: &[PathBuf], options: &Options) -> Result<Statistics, (PathBuf
     spans.retain(|span| spikes::touches(&spikes, span.minutes));
     spans.sort_by_key(|span| (span.log, span.number));
     for spans in spans.chunk_by(|one, next| one.log == next.log) {
-        let path = &logs[spans[0].log];
-        if let Err(error) = read_again(path, spans, &mut spikes, options) {
+        let (path, file) = (&logs[spans[0].log], &files[spans[0].log]);
+        if let Err(error) = read_again(path, file.as_ref(), spans, &mut spikes, options) {
             problems.push(format!(
                 "{} was not read again for the origins of spikes: {error}",
                 path.display()
@@ -138,6 +142,7 @@ pub fn count(logs: &[PathBuf], options: &Options) -> Result<Statistics, (PathBuf
         totals,
         spikes,
         problems,
+        is_whole,
     })
 }
 
@@ -178,15 +183,34 @@ impl LogWorker {
     }
 }
 
+/// A file that can be read twice: its device, its number and its length.
+struct RegularFile(u64, u64, u64);
+
+impl RegularFile {
+    /// `None` for standard input, a pipe, and what is not there.
+    fn of(path: &Path) -> Option<Self> {
+        let file = path.metadata().ok().filter(|file| file.is_file())?;
+        (path != Path::new("-")).then(|| Self(file.dev(), file.ino(), file.len()))
+    }
+
+    /// True if there is still that file, as it was or longer.
+    fn is_still(&self, path: &Path) -> bool {
+        let same = |now: Self| (now.0, now.1) == (self.0, self.1) && now.2 >= self.2;
+        Self::of(path).is_some_and(same)
+    }
+}
+
 /// Reads the blocks of a log that have requests of spikes.
 fn read_again(
     path: &Path,
+    file: Option<&RegularFile>,
     spans: &[BlockSpan],
     spikes: &mut [Spike],
     options: &Options,
 ) -> io::Result<()> {
-    if path == Path::new("-") {
-        return Err(io::Error::other("standard input is read once, give a file"));
+    if !file.is_some_and(|file| file.is_still(path)) {
+        let message = "only a file that stays the same is read twice";
+        return Err(io::Error::other(message));
     }
     let (mut input, mut block) = (LogInput::open(path)?, LogBlock::default());
     let mut parser = LogParser::default();
@@ -204,4 +228,29 @@ fn read_again(
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn only_the_same_file_is_read_again() {
+        let dir = lab_testkit::fast_dir();
+        let [path, other] = ["a.log", "b.log"].map(|name| dir.path().join(name));
+        fs::write(&path, "one\n").unwrap();
+        let file = RegularFile::of(&path);
+        let again = || read_again(&path, file.as_ref(), &[], &mut [], &Options::default()).is_ok();
+        fs::write(&path, "one\ntwo\n").unwrap();
+        assert!(again(), "a longer one");
+        fs::write(&path, "").unwrap();
+        assert!(!again(), "a shorter one");
+        fs::write(&other, "one\n").unwrap();
+        fs::rename(&other, &path).unwrap();
+        assert!(!again(), "another one");
+        let folder = RegularFile::of(dir.path());
+        assert!(folder.is_none() && RegularFile::of(Path::new("-")).is_none());
+    }
 }

@@ -11,8 +11,11 @@ use crate::run::Options;
 
 /// Spikes that are shown: those with the most requests more than usual.
 const MOST: usize = 10;
-/// Minutes before and after one that say what is usual.
-const NEIGHBOURS: usize = 30;
+/// Minutes before and after one that say what is usual. A longer flood is usual itself, at the end of a
+/// log one of half of them.
+const NEIGHBOURS: usize = 180;
+/// Minutes of a log at least that say it.
+const KNOWN: usize = 30;
 /// A minute with fewer requests is no spike.
 const LEAST: u32 = 30;
 /// How many times the usual count a spike has.
@@ -43,6 +46,12 @@ pub(crate) struct Spike {
 impl Spike {
     fn excess(&self) -> i64 {
         self.requests as i64 - (self.last - self.first + 1) * i64::from(self.usual)
+    }
+
+    /// By how much a count of an origin may be too low at most.
+    pub(crate) fn missing(&self) -> u64 {
+        let missing = self.origins.iter().map(Frequent::missing);
+        missing.max().unwrap_or(0)
     }
 
     fn add(&mut self, entry: &LogEntry<'_>, class: AgentClass, options: &Options) {
@@ -95,11 +104,9 @@ pub(crate) fn find(days: &Days) -> Vec<Spike> {
             let limit = f64::from(usual) + DEVIATIONS * f64::from(usual + 1).sqrt();
             let count = counts[at];
             // The first minutes of a log have no neighbours to be compared with.
-            if to - from > NEIGHBOURS
-                && count >= usual.saturating_mul(TIMES)
-                && f64::from(count) > limit
+            if to - from > KNOWN && count >= usual.saturating_mul(TIMES) && f64::from(count) > limit
             {
-                note(&mut spikes, first + at as i64, count, usual);
+                note(&mut spikes, first + at as i64, &counts[..=at], usual);
             }
         }
     }
@@ -109,17 +116,17 @@ pub(crate) fn find(days: &Days) -> Vec<Spike> {
     spikes
 }
 
-fn note(spikes: &mut Vec<Spike>, minute: i64, count: u32, usual: u32) {
+/// Adds a minute, whose count is the last one, to the spike before it, or as a spike of its own.
+fn note(spikes: &mut Vec<Spike>, minute: i64, counts: &[u32], usual: u32) {
+    let count = counts.last().copied().unwrap_or(0);
     match spikes.last_mut() {
         Some(spike) if minute - spike.last <= GAP => {
+            let more = counts.iter().rev().take((minute - spike.last) as usize);
+            spike.requests += more.copied().map(u64::from).sum::<u64>();
             spike.last = minute;
-            spike.requests += u64::from(count);
-            spike.usual = if count > spike.peak {
-                usual
-            } else {
-                spike.usual
-            };
-            spike.peak = spike.peak.max(count);
+            if count > spike.peak {
+                (spike.peak, spike.usual) = (count, usual);
+            }
         }
         _ => spikes.push(Spike {
             first: minute,
@@ -133,7 +140,7 @@ fn note(spikes: &mut Vec<Spike>, minute: i64, count: u32, usual: u32) {
     }
 }
 
-/// The network of a client: its /24, or its /48 for IPv6; a name stays.
+/// The network of a client: its /24, or its /48 for IPv6; of the name of a host the last two labels.
 fn network(client: &[u8]) -> String {
     let text = String::from_utf8_lossy(client);
     match text.parse::<IpAddr>().map(|address| address.to_canonical()) {
@@ -146,7 +153,11 @@ fn network(client: &[u8]) -> String {
             let network = std::net::Ipv6Addr::new(a, b, c, 0, 0, 0, 0, 0);
             format!("{network}/48")
         }
-        Err(_) => text.into_owned(),
+        Err(_) if text.contains(':') => String::new(),
+        Err(_) => {
+            let labels = text.rmatch_indices('.').nth(1);
+            text[labels.map_or(0, |(at, _)| at + 1)..].to_owned()
+        }
     }
 }
 
@@ -188,7 +199,7 @@ mod tests {
         counts[60] = 45;
         assert_eq!(found(&counts), [(60, 60, 45, 45, 10)]);
         counts[62] = 100;
-        assert_eq!(found(&counts), [(60, 62, 145, 100, 10)]);
+        assert_eq!(found(&counts), [(60, 62, 155, 100, 10)]);
         counts[100] = 29;
         counts[40] = 35;
         assert_eq!(found(&counts).len(), 1, "too few, and not far enough");
@@ -209,6 +220,24 @@ mod tests {
         assert_eq!(network(b"192.0.2.77"), "192.0.2.0/24");
         assert_eq!(network(b"2001:db8:1:2::3"), "2001:db8:1::/48");
         assert_eq!(network(b"::ffff:192.0.2.77"), "192.0.2.0/24");
-        assert_eq!(network(b"client.example.org"), "client.example.org");
+        assert_eq!(network(b"192-0-2-77.dyn.example.org"), "example.org");
+        assert_eq!(network(b"localhost"), "localhost");
+        assert_eq!(network(b"2001:db8::1:x"), "");
+    }
+
+    #[test]
+    fn a_long_flood_is_not_usual() {
+        for minutes in [29, 31, 120, 179] {
+            let mut counts = vec![10; 640];
+            counts[200..200 + minutes].fill(100);
+            let last = 199 + minutes as i64;
+            let expected = (200, last, 100 * minutes as u64, 100, 10);
+            assert_eq!(found(&counts), [expected], "{minutes}");
+        }
+        let mut counts = vec![10; 640];
+        counts[550..].fill(100);
+        assert_eq!(found(&counts), [(550, 639, 9000, 100, 10)], "it goes on");
+        let ramp: Vec<u32> = (0..540).map(|n| 30 + 2 * n).collect();
+        assert_eq!(found(&ramp), [], "a morning");
     }
 }

@@ -84,6 +84,29 @@ fn a_spike_names_its_addresses_referrers_and_networks() {
 }
 
 #[test]
+fn a_pipe_is_read_once() {
+    let dir = lab_testkit::fast_dir();
+    let path = dir.path().join("pipe");
+    let made = std::process::Command::new("mkfifo").arg(&path).status();
+    assert!(made.unwrap().success());
+    let writer = std::thread::spawn({
+        let path = path.clone();
+        move || std::fs::write(path, log())
+    });
+    let Ok(found) = millpond_statistics::count(&[path], &filtered(&[])) else {
+        panic!("it is there")
+    };
+    writer.join().unwrap().unwrap();
+    assert_eq!(found.json(1)["spikes"].as_array().unwrap().len(), 2);
+    let said = found.problems.concat();
+    assert!(
+        said.ends_with("only a file that stays the same is read twice"),
+        "{said}"
+    );
+    assert!(found.is_whole);
+}
+
+#[test]
 fn spikes_are_those_of_the_requests_that_are_counted() {
     let figures = statistics(&[log().as_bytes()], &filtered(&["path=!/login"])).json(2);
     let spikes = figures["spikes"].as_array().unwrap();
