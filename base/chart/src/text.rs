@@ -2,6 +2,7 @@
 
 use std::fmt::Write as _;
 
+use crate::escape::is_format;
 use crate::{Align, BarChart, Report, Section, Table, number};
 
 /// The table in columns of a fixed-width font, with its caption above and its remark below. Control
@@ -191,7 +192,7 @@ fn wrap(text: &mut String, paragraph: &str) {
     }
 }
 
-/// One line without control characters; the spaces of numbers become ones that every terminal font
+/// One line without control and format characters; the spaces of numbers become ones that every terminal font
 /// has.
 fn clean(text: &str) -> String {
     let plain = |c: char| match c {
@@ -199,7 +200,8 @@ fn clean(text: &str) -> String {
         c if c.is_control() => '\u{fffd}',
         c => c,
     };
-    text.chars().map(plain).collect()
+    let shown = text.chars().filter(|c| !is_format(*c));
+    shown.map(plain).collect()
 }
 
 fn width(text: &str) -> usize {
@@ -219,7 +221,7 @@ mod tests {
             rows: vec![
                 vec!["front".into(), "87.2\u{a0}µs".into()],
                 vec!["a long name".into(), "3.40\u{a0}ms".into()],
-                vec!["\u{1b}[31m".into()],
+                vec!["\u{1b}[31m\u{202e}".into()],
             ],
             note: "closed loop\nthree requests".into(),
         };
