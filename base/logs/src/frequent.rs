@@ -12,7 +12,7 @@ use hashbrown::HashTable;
 use hashbrown::hash_table::Entry;
 
 /// A table of counts, with a value of `V` beside each.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Frequent<V = ()> {
     counts: HashTable<KeyCount<V>>,
     hasher: RandomState,
@@ -37,12 +37,9 @@ impl<V: Default> Frequent<V> {
     /// At most `most` keys with `most_bytes` bytes together.
     pub fn new(most: usize, most_bytes: usize) -> Self {
         Self {
-            counts: HashTable::new(),
-            hasher: RandomState::default(),
-            bytes: 0,
             most,
             most_bytes,
-            missing: 0,
+            ..Self::default()
         }
     }
 

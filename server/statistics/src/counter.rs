@@ -36,6 +36,7 @@ impl AddressSums {
 }
 
 /// The counts of a log, or of a part of one.
+#[derive(Default)]
 pub(crate) struct LogCounter {
     hasher: RandomState,
     pub(crate) lines: u64,
@@ -63,21 +64,12 @@ impl LogCounter {
     pub(crate) fn new(hasher: RandomState, parts: usize) -> Self {
         Self {
             hasher,
-            lines: 0,
-            damaged: 0,
-            first_damaged: None,
-            left_out: 0,
-            requests: 0,
-            bytes: 0,
             statuses: vec![0; 1000].into_boxed_slice(),
-            agents: [0; 4],
             addresses: Frequent::new(ADDRESSES.0 / parts, ADDRESSES.1 / parts),
             referrers: Frequent::new(REFERRERS.0 / parts, REFERRERS.1 / parts),
             methods: Frequent::new(METHODS.0, METHODS.1),
-            times: ResponseTimes::default(),
-            days: Days::default(),
-            classes: AgentClasses::default(),
             room: VISITORS / parts,
+            ..Self::default()
         }
     }
 
@@ -101,10 +93,7 @@ impl LogCounter {
             micros: entry.micros.unwrap_or(0),
             timed: entry.micros.is_some().into(),
         });
-        entry
-            .micros
-            .into_iter()
-            .for_each(|micros| self.times.add(micros));
+        self.times.extend(entry.micros);
         if !entry.referrer.is_empty() {
             self.referrers.add(host(entry.referrer));
         }
@@ -115,9 +104,7 @@ impl LogCounter {
             day.agents[class as usize] += 1;
             let minute = local.rem_euclid(SECONDS) / 60;
             day.minutes[minute as usize] += 1;
-            if let Some(micros) = entry.micros {
-                day.times.add(micros);
-            }
+            day.times.extend(entry.micros);
             let mut visitor = self.hasher.build_hasher();
             visitor.write(entry.client);
             visitor.write_u64(agent);
@@ -133,24 +120,12 @@ impl LogCounter {
         self.first_damaged = Some(before.min((log, line)));
     }
 
-    /// By how much counts of addresses, referrers and methods may be too low at most.
-    pub(crate) fn missing(&self) -> [u64; 3] {
-        [
-            self.addresses.missing(),
-            self.referrers.missing(),
-            self.methods.missing(),
-        ]
-    }
-
     /// Adds the counts of another part.
     pub(crate) fn merge(&mut self, other: Self) {
         self.lines += other.lines;
         self.damaged += other.damaged;
-        self.first_damaged = self
-            .first_damaged
-            .into_iter()
-            .chain(other.first_damaged)
-            .min();
+        let damaged = [self.first_damaged, other.first_damaged];
+        self.first_damaged = damaged.into_iter().flatten().min();
         self.left_out += other.left_out;
         self.requests += other.requests;
         self.bytes = self.bytes.saturating_add(other.bytes);

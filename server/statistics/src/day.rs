@@ -9,7 +9,7 @@ pub(crate) const SECONDS: i64 = 86_400;
 pub(crate) const MINUTES: usize = 1440;
 
 /// The figures of a day.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct DayFigures {
     pub(crate) requests: u64,
     pub(crate) bytes: u64,
@@ -19,23 +19,11 @@ pub(crate) struct DayFigures {
     pub(crate) agents: [u64; 4],
     pub(crate) visitors: Distinct,
     /// Requests of each minute.
-    pub(crate) minutes: Box<[u32]>,
+    pub(crate) minutes: Vec<u32>,
     pub(crate) times: ResponseTimes,
 }
 
 impl DayFigures {
-    fn new() -> Self {
-        Self {
-            requests: 0,
-            bytes: 0,
-            statuses: [0; 10],
-            agents: [0; 4],
-            visitors: Distinct::default(),
-            minutes: vec![0; MINUTES].into_boxed_slice(),
-            times: ResponseTimes::default(),
-        }
-    }
-
     /// Requests of an hour.
     pub(crate) fn hour(&self, hour: usize) -> u64 {
         let minutes = &self.minutes[hour * 60..hour * 60 + 60];
@@ -75,22 +63,22 @@ pub(crate) struct Days {
 impl Days {
     /// The figures of a day, unless there are too many days.
     pub(crate) fn day(&mut self, number: i64) -> Option<&mut DayFigures> {
-        let is_last = self
-            .days
-            .get(self.last)
-            .is_some_and(|(last, _)| *last == number);
-        if !is_last {
-            self.last = match self
-                .days
-                .binary_search_by_key(&number, |(number, _)| *number)
-            {
+        let last = self.days.get(self.last);
+        if last.is_none_or(|(last, _)| *last != number) {
+            let place = self.days.binary_search_by_key(&number, |day| day.0);
+            self.last = match place {
                 Ok(place) => place,
                 Err(_) if self.days.len() >= MOST => {
                     self.left_out += 1;
                     return None;
                 }
                 Err(place) => {
-                    self.days.insert(place, (number, DayFigures::new()));
+                    let minutes = vec![0; MINUTES];
+                    let day = DayFigures {
+                        minutes,
+                        ..Default::default()
+                    };
+                    self.days.insert(place, (number, day));
                     place
                 }
             };

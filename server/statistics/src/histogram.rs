@@ -14,7 +14,9 @@ pub(crate) struct ResponseTimes {
 }
 
 impl ResponseTimes {
-    pub(crate) fn add(&mut self, micros: u64) {
+    /// Adds a time, if there is one.
+    pub(crate) fn extend(&mut self, micros: Option<u64>) {
+        let Some(micros) = micros else { return };
         let place = place(micros.min(LONGEST));
         if self.counts.len() <= place {
             self.counts.resize(place + 1, 0);
@@ -94,15 +96,15 @@ mod tests {
         let mut times = ResponseTimes::default();
         assert_eq!(times.quantile(0.5), None);
         let mut other = ResponseTimes::default();
-        (0..5000).for_each(|n| times.add(n * 10));
-        (5000..10_000).for_each(|n| other.add(n * 10));
+        (0..5000).for_each(|n| times.extend(Some(n * 10)));
+        (5000..10_000).for_each(|n| other.extend(Some(n * 10)));
         times.merge(&other);
         for share in [0.5, 0.9, 0.99] {
             let error = times.quantile(share).unwrap() / (share * 100_000.0);
             assert!((0.97..1.03).contains(&error), "{share}: {error}");
         }
         assert_eq!((times.count(), times.mean()), (10_000, 49_995.0));
-        times.add(u64::MAX);
+        times.extend(Some(u64::MAX));
         assert!(times.quantile(1.0).unwrap() >= LONGEST as f64);
     }
 }

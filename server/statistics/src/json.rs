@@ -13,7 +13,7 @@ impl Statistics {
     /// are on the clock of the log, durations in microseconds.
     pub fn json(&self, top: usize) -> Value {
         let totals = &self.totals;
-        let [addresses_missing, referrers_missing, methods_missing] = totals.missing();
+        let forgotten = totals.addresses.missing();
         let day = |(number, day): &(i64, crate::day::DayFigures)| {
             json!({
                 "day": date(*number),
@@ -63,11 +63,11 @@ impl Statistics {
             "statuses": object((0..).map(|status: u32| status.to_string()), &totals.statuses),
             "methods": frequent(&totals.methods, top),
             "addresses": addresses,
-            "different_addresses": (addresses_missing == 0).then_some(totals.addresses.len()),
-            "addresses_too_low_by_at_most": addresses_missing,
+            "different_addresses": (forgotten == 0).then_some(totals.addresses.len()),
+            "addresses_too_low_by_at_most": forgotten,
             "referrers": frequent(&totals.referrers, top),
-            "referrers_too_low_by_at_most": referrers_missing,
-            "methods_too_low_by_at_most": methods_missing,
+            "referrers_too_low_by_at_most": totals.referrers.missing(),
+            "methods_too_low_by_at_most": totals.methods.missing(),
             "response_micros": times(&totals.times),
             "busiest_minutes": Value::from_iter(busiest),
             "spikes": Value::from_iter(spikes),

@@ -52,10 +52,8 @@ impl Statistics {
                 add(self.times());
             }
             add(Section::Heading("Visitors".into()));
-            let agents = AgentClass::ALL.map(|class| (class.name().to_owned(), class as usize));
-            let agents = agents
-                .into_iter()
-                .map(|(name, at)| (name, totals.agents[at]));
+            let agents = AgentClass::ALL.into_iter().zip(totals.agents);
+            let agents = agents.map(|(class, count)| (class.name().to_owned(), count));
             let note = "A robot that calls itself a browser is counted among people.";
             let title = "Clients, by the words they use for themselves|clients";
             add(self.counts(title, agents, note.into()));
@@ -90,27 +88,22 @@ impl Statistics {
         let (time, peak) = busiest.first().copied().unwrap_or_default();
         let figure =
             |label: &str, value: String, note: String| Figure::new(label, value).with_note(note);
+        let (sent, peak) = (
+            number::bytes(totals.bytes as f64),
+            number::count(peak.into()),
+        );
         let most = format!("{} at most", number::count(counts.max().unwrap_or(0)));
         let answers = format!("{} answers", number::count(failed));
         let mut figures = vec![
             figure("requests", number::count(totals.requests), span),
             figure("visitors a day", number::count(mean), most),
-            figure(
-                "bytes sent",
-                number::bytes(totals.bytes as f64),
-                String::new(),
-            ),
+            figure("bytes sent", sent, String::new()),
             figure("requests of declared bots", self.share(bots), String::new()),
             figure("server errors", self.share(failed), answers),
-            figure(
-                "requests in the busiest minute",
-                number::count(peak.into()),
-                minute(time),
-            ),
+            figure("requests in the busiest minute", peak, minute(time)),
         ];
-        let slow = totals.times.quantile(0.99);
-        figures
-            .extend(slow.map(|micros| Figure::new("response time, 99 %", number::micros(micros))));
+        let slow = totals.times.quantile(0.99).map(number::micros);
+        figures.extend(slow.map(|slow| Figure::new("response time, 99 %", slow)));
         figures
     }
 
@@ -131,36 +124,25 @@ impl Statistics {
                 points.push(((next * SECONDS) as f64, None));
             }
             next = day + 1;
-            let hour = |hour: usize| {
-                (
-                    begin + hour as f64 * 3600.0,
-                    Some(figures.hour(hour) as f64),
-                )
-            };
+            let count = |hour| Some(figures.hour(hour) as f64);
+            let hour = |hour| (begin + hour as f64 * 3600.0, count(hour));
             match is_long {
                 true => points.push((begin, Some(figures.requests as f64))),
                 false => points.extend((0..24).map(hour)),
             }
         }
-        let name = if is_long {
-            "requests a day"
-        } else {
-            "requests an hour"
-        };
+        let each = if is_long { "a day" } else { "an hour" };
+        let name = format!("requests {each}");
         let x = Axis {
-            title: "on the clock of the log".into(),
-            unit: Unit::Moment,
             scale: Scale::Time,
+            ..Axis::linear("on the clock of the log", Unit::Moment)
         };
         LineChart {
             title: "Requests over time".into(),
             note: String::new(),
             x,
-            y: Axis::linear(name, Unit::Count),
-            lines: vec![Line {
-                name: name.into(),
-                points,
-            }],
+            y: Axis::linear(&name, Unit::Count),
+            lines: vec![Line { name, points }],
         }
     }
 
@@ -240,14 +222,10 @@ impl Statistics {
         let statuses = &self.totals.statuses;
         let mut single: Vec<(usize, u64)> = statuses.iter().copied().enumerate().collect();
         single.sort_by_key(|(status, count)| (std::cmp::Reverse(*count), *status));
-        let single = single
-            .into_iter()
-            .take(top)
-            .map(|(status, count)| (status.to_string(), count));
-        let classes = statuses
-            .chunks(100)
-            .zip(0..)
-            .map(|(counts, class)| (format!("{class}xx"), counts.iter().sum()));
+        let single = single.into_iter().take(top);
+        let single = single.map(|(status, count)| (status.to_string(), count));
+        let classes = statuses.chunks(100).zip(0..);
+        let classes = classes.map(|(all, class)| (format!("{class}xx"), all.iter().sum()));
         let rows = classes.chain(single).filter(|(_, count)| *count > 0);
         self.counts("Statuses by class, then each|status", rows, String::new())
     }
@@ -283,10 +261,8 @@ impl Statistics {
 
     fn frequent(&self, titles: &str, counts: &Frequent, top: usize) -> Section {
         let sorted = counts.sorted();
-        let rows = sorted
-            .iter()
-            .take(top)
-            .map(|counted| (words(&counted.key), counted.count));
+        let rows = sorted.into_iter().take(top);
+        let rows = rows.map(|counted| (words(&counted.key), counted.count));
         self.counts(titles, rows, missing(counts.missing()))
     }
 
@@ -299,14 +275,14 @@ impl Statistics {
             (totals.left_out, "outside of --from, --to and --filter"),
             (totals.days.left_out, "of further days than are kept apart"),
         ] {
-            sentences.extend(
-                (count > 0).then(|| format!("{} requests are {what}", number::count(count))),
-            );
+            let sentence = || format!("{} requests are {what}", number::count(count));
+            sentences.extend((count > 0).then(sentence));
         }
         sentences.extend(self.problems.iter().cloned());
         sentences.push("A visitor is an address with an agent, on one day, a bot or program too; visitors of days are not added, for many come again".into());
         let mut days = totals.days.days.iter();
-        let origins = self.spikes.iter().map(Spike::missing);
+        let single = totals.referrers.missing() + totals.methods.missing();
+        let origins: u64 = self.spikes.iter().map(Spike::missing).sum();
         let doubts = [
             (
                 days.any(|(_, day)| !day.visitors.is_exact()),
@@ -314,15 +290,12 @@ impl Statistics {
             ),
             (totals.times.count() > 0, "response times (within 3 %)"),
             (
-                totals.missing().into_iter().sum::<u64>() + origins.sum::<u64>() > 0,
+                totals.addresses.missing() + single + origins > 0,
                 "tables that say so",
             ),
         ];
-        let doubts: Vec<&str> = doubts
-            .iter()
-            .filter(|doubt| doubt.0)
-            .map(|doubt| doubt.1)
-            .collect();
+        let doubts = doubts.iter().filter(|doubt| doubt.0);
+        let doubts = Vec::from_iter(doubts.map(|doubt| doubt.1));
         let but = if doubts.is_empty() { "" } else { ", but for " };
         sentences.push(format!("All figures are exact{but}{}", doubts.join(", ")));
         sentences.join(". ") + "."

@@ -89,7 +89,7 @@ pub fn count(logs: &[PathBuf], options: &Options) -> Result<Statistics, (PathBuf
     let threads = thread::available_parallelism()
         .map_or(1, NonZero::get)
         .min(THREADS);
-    let files: Vec<_> = logs.iter().map(|path| RegularFile::of(path)).collect();
+    let files: Vec<_> = logs.iter().map(|path| regular(path)).collect();
     let inputs = logs
         .iter()
         .map(|path| LogInput::open(path).map_err(|error| (path.clone(), error)));
@@ -129,12 +129,11 @@ pub fn count(logs: &[PathBuf], options: &Options) -> Result<Statistics, (PathBuf
     spans.retain(|span| spikes::touches(&spikes, span.minutes));
     spans.sort_by_key(|span| (span.log, span.number));
     for spans in spans.chunk_by(|one, next| one.log == next.log) {
-        let (path, file) = (&logs[spans[0].log], &files[spans[0].log]);
-        if let Err(error) = read_again(path, file.as_ref(), spans, &mut spikes, options) {
-            problems.push(format!(
-                "{} was not read again for the origins of spikes: {error}",
-                path.display()
-            ));
+        let (path, known) = (&logs[spans[0].log], files[spans[0].log]);
+        if let Err(error) = read_again(path, known, spans, &mut spikes, options) {
+            let path = path.display();
+            let what = "was not read again for the origins of spikes";
+            problems.push(format!("{path} {what}: {error}"));
         }
     }
     Ok(Statistics {
@@ -183,32 +182,23 @@ impl LogWorker {
     }
 }
 
-/// A file that can be read twice: its device, its number and its length.
-struct RegularFile(u64, u64, u64);
-
-impl RegularFile {
-    /// `None` for standard input, a pipe, and what is not there.
-    fn of(path: &Path) -> Option<Self> {
-        let file = path.metadata().ok().filter(|file| file.is_file())?;
-        (path != Path::new("-")).then(|| Self(file.dev(), file.ino(), file.len()))
-    }
-
-    /// True if there is still that file, as it was or longer.
-    fn is_still(&self, path: &Path) -> bool {
-        let same = |now: Self| (now.0, now.1) == (self.0, self.1) && now.2 >= self.2;
-        Self::of(path).is_some_and(same)
-    }
+/// Device, number and length of a regular file: others cannot be read twice.
+fn regular(path: &Path) -> Option<[u64; 3]> {
+    let file = path.metadata().ok()?;
+    let is_regular = file.is_file() && path != Path::new("-");
+    is_regular.then(|| [file.dev(), file.ino(), file.len()])
 }
 
 /// Reads the blocks of a log that have requests of spikes.
 fn read_again(
     path: &Path,
-    file: Option<&RegularFile>,
+    known: Option<[u64; 3]>,
     spans: &[BlockSpan],
     spikes: &mut [Spike],
     options: &Options,
 ) -> io::Result<()> {
-    if !file.is_some_and(|file| file.is_still(path)) {
+    let files = known.zip(regular(path));
+    if !files.is_some_and(|([a, b, was], [c, d, now])| (a, b) == (c, d) && was <= now) {
         let message = "only a file that stays the same is read twice";
         return Err(io::Error::other(message));
     }
@@ -241,8 +231,8 @@ mod tests {
         let dir = lab_testkit::fast_dir();
         let [path, other] = ["a.log", "b.log"].map(|name| dir.path().join(name));
         fs::write(&path, "one\n").unwrap();
-        let file = RegularFile::of(&path);
-        let again = || read_again(&path, file.as_ref(), &[], &mut [], &Options::default()).is_ok();
+        let known = regular(&path);
+        let again = || read_again(&path, known, &[], &mut [], &Options::default()).is_ok();
         fs::write(&path, "one\ntwo\n").unwrap();
         assert!(again(), "a longer one");
         fs::write(&path, "").unwrap();
@@ -250,7 +240,6 @@ mod tests {
         fs::write(&other, "one\n").unwrap();
         fs::rename(&other, &path).unwrap();
         assert!(!again(), "another one");
-        let folder = RegularFile::of(dir.path());
-        assert!(folder.is_none() && RegularFile::of(Path::new("-")).is_none());
+        assert_eq!([regular(dir.path()), regular(Path::new("-"))], [None; 2]);
     }
 }

@@ -1,6 +1,6 @@
 //! Minutes far above their neighbours, and where their requests came from.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
 use base_logs::{Frequent, LogEntry};
 
@@ -83,28 +83,22 @@ pub(crate) fn find(days: &Days) -> Vec<Spike> {
     let mut spikes = Vec::<Spike>::new();
     for days in days.days.chunk_by(|(one, _), (next, _)| one + 1 == *next) {
         let first = days[0].0 * MINUTES as i64;
-        let counts = days
-            .iter()
-            .flat_map(|(_, figures)| figures.minutes.iter().copied());
-        let counts: Vec<u32> = counts.collect();
+        let counts = days.iter().map(|(_, figures)| &figures.minutes[..]);
+        let counts = counts.collect::<Vec<_>>().concat();
         // Nothing is known of the time before the first request and after the last.
         let begin = counts.iter().position(|count| *count > 0).unwrap_or(0);
-        let end = counts
-            .iter()
-            .rposition(|count| *count > 0)
-            .map_or(0, |at| at + 1);
-        for at in (begin..end).filter(|at| counts[*at] >= LEAST) {
-            let (from, to) = (
-                at.saturating_sub(NEIGHBOURS).max(begin),
-                (at + NEIGHBOURS + 1).min(end),
-            );
-            let mut around = counts[from..to].to_vec();
+        let last = counts.iter().rposition(|count| *count > 0).unwrap_or(0);
+        for at in (begin..=last).filter(|at| counts[*at] >= LEAST) {
+            let from = at.saturating_sub(NEIGHBOURS).max(begin);
+            let mut around = counts[from..=last.min(at + NEIGHBOURS)].to_vec();
             let middle = around.len() / 2;
             let usual = *around.select_nth_unstable(middle).1;
             let limit = f64::from(usual) + DEVIATIONS * f64::from(usual + 1).sqrt();
             let count = counts[at];
             // The first minutes of a log have no neighbours to be compared with.
-            if to - from > KNOWN && count >= usual.saturating_mul(TIMES) && f64::from(count) > limit
+            if around.len() > KNOWN
+                && count >= usual.saturating_mul(TIMES)
+                && f64::from(count) > limit
             {
                 note(&mut spikes, first + at as i64, &counts[..=at], usual);
             }
@@ -144,15 +138,8 @@ fn note(spikes: &mut Vec<Spike>, minute: i64, counts: &[u32], usual: u32) {
 fn network(client: &[u8]) -> String {
     let text = String::from_utf8_lossy(client);
     match text.parse::<IpAddr>().map(|address| address.to_canonical()) {
-        Ok(IpAddr::V4(address)) => {
-            let [a, b, c, _] = address.octets();
-            format!("{a}.{b}.{c}.0/24")
-        }
-        Ok(IpAddr::V6(address)) => {
-            let [a, b, c, ..] = address.segments();
-            let network = std::net::Ipv6Addr::new(a, b, c, 0, 0, 0, 0, 0);
-            format!("{network}/48")
-        }
+        Ok(IpAddr::V4(host)) => format!("{}/24", Ipv4Addr::from_bits(host.to_bits() >> 8 << 8)),
+        Ok(IpAddr::V6(host)) => format!("{}/48", Ipv6Addr::from_bits(host.to_bits() >> 80 << 80)),
         Err(_) if text.contains(':') => String::new(),
         Err(_) => {
             let labels = text.rmatch_indices('.').nth(1);
