@@ -192,8 +192,8 @@ fn wrap(text: &mut String, paragraph: &str) {
     }
 }
 
-/// One line without control and format characters; the spaces of numbers become ones that every terminal font
-/// has.
+/// One line without control and format characters; the spaces of numbers become ones that every
+/// terminal font has.
 fn clean(text: &str) -> String {
     let plain = |c: char| match c {
         '\u{202f}' | '\u{a0}' => ' ',

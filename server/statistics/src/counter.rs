@@ -10,8 +10,8 @@ use crate::day::{Days, SECONDS, add_all};
 use crate::histogram::ResponseTimes;
 use crate::run::Options;
 
-/// Different addresses that are kept apart, and their bytes, over all threads. One that reads all of
-/// them has its own part only.
+/// Different addresses that are kept apart, and their bytes, over all threads. A thread that meets
+/// all of them has its own part only.
 const ADDRESSES: (usize, usize) = (1_000_000, 128 << 20);
 /// Different referrers and methods.
 const REFERRERS: (usize, usize) = (100_000, 8 << 20);

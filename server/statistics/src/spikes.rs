@@ -11,8 +11,8 @@ use crate::run::Options;
 
 /// Spikes that are shown: those with the most requests more than usual.
 const MOST: usize = 10;
-/// Minutes before and after one that say what is usual. A longer flood is usual itself, at the end of a
-/// log one of half of them.
+/// Minutes before and after one that say what is usual. A longer flood is usual itself; at the end
+/// of a log one of half of them is.
 const NEIGHBOURS: usize = 180;
 /// Minutes of a log at least that say it.
 const KNOWN: usize = 30;
@@ -134,7 +134,7 @@ fn note(spikes: &mut Vec<Spike>, minute: i64, counts: &[u32], usual: u32) {
     }
 }
 
-/// The network of a client: its /24, or its /48 for IPv6; of the name of a host the last two labels.
+/// The network of a client: its /24, or its /48 for IPv6; of a host's name the last two labels.
 fn network(client: &[u8]) -> String {
     let text = String::from_utf8_lossy(client);
     match text.parse::<IpAddr>().map(|address| address.to_canonical()) {
