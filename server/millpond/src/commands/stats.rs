@@ -1,7 +1,8 @@
 //! `millpond stats`: the figures of access logs.
 
-use std::fs;
+use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
+use std::{fs, process};
 
 use clap::Args;
 use millpond_site::Config;
@@ -64,6 +65,11 @@ impl StatsArgs {
         } else {
             self.files
         };
+        let whole = |path: &PathBuf| path.canonicalize().ok();
+        let report = self.report.as_ref().and_then(whole);
+        if report.is_some() && files.iter().any(|log| whole(log) == report) {
+            return Err(CommandFailure::usage("--report would overwrite a log"));
+        }
         let statistics = count(&files, &options).map_err(|(path, error)| {
             CommandFailure::new(format!("cannot read {}: {error}", path.display()))
         })?;
@@ -71,17 +77,38 @@ impl StatsArgs {
         for remark in remarks.chain(statistics.problems.iter().cloned()) {
             note(format_args!("note: {remark}"));
         }
-        if self.json {
-            return write_out(&format!("{:#}", statistics.json(self.top)));
+        let report = || statistics.report(self.top);
+        match &self.report {
+            _ if self.json => {
+                let mut text = format!("{:#}", statistics.json(self.top));
+                // A terminal would obey these, which JSON permits.
+                for c in '\u{7f}'..='\u{9f}' {
+                    text = text.replace(c, &format!("\\u{:04x}", u32::from(c)));
+                }
+                write_out(&text)?;
+            }
+            None => write_out(report().to_text().trim_end())?,
+            Some(path) => replace(path, &report().to_html()).map_err(|error| {
+                CommandFailure::new(format!("cannot write {}: {error}", path.display()))
+            })?,
         }
-        let report = statistics.report(self.top);
-        let Some(path) = &self.report else {
-            return write_out(report.to_text().trim_end());
-        };
-        fs::write(path, report.to_html()).map_err(|error| {
-            CommandFailure::new(format!("cannot write {}: {error}", path.display()))
-        })
+        let broken = || CommandFailure::new("a log breaks off, see the note");
+        statistics.is_whole.then_some(()).ok_or_else(broken)
     }
+}
+
+/// Writes a file beside the one with this name, and renames it.
+fn replace(path: &Path, text: &str) -> io::Result<()> {
+    let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    if path.metadata().is_ok_and(|file| !file.is_file()) {
+        return fs::write(path, text);
+    }
+    let mut draft = path.clone().into_os_string();
+    draft.push(format!(".{}", process::id()));
+    let mut file = fs::File::create_new(&draft)?;
+    let written = file.write_all(text.as_bytes());
+    let written = written.and_then(|()| fs::rename(&draft, &path));
+    written.inspect_err(|_| drop(fs::remove_file(&draft)))
 }
 
 /// The access log of a site and those that were rotated from it, the oldest first.
@@ -103,10 +130,15 @@ fn logs_of(site: &Path) -> CommandResult<Vec<PathBuf>> {
         let rest = other.strip_prefix(name.as_encoded_bytes());
         rest.is_some_and(|rest| rest.is_empty() || b".-".contains(&rest[0])) && path.is_file()
     };
-    let entries = log.parent().and_then(|folder| fs::read_dir(folder).ok());
-    let entries = entries.into_iter().flatten().flatten();
-    let logs = entries.map(|entry| entry.path()).filter(is_rotated);
-    let mut logs: Vec<PathBuf> = logs.collect();
+    let folder = log.parent().unwrap_or(site);
+    let entries = match fs::read_dir(folder) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Vec::new(),
+        entries => entries.and_then(Iterator::collect).map_err(|error| {
+            CommandFailure::new(format!("cannot read {}: {error}", folder.display()))
+        })?,
+    };
+    let entries = entries.iter().map(fs::DirEntry::path);
+    let mut logs: Vec<PathBuf> = entries.filter(is_rotated).collect();
     logs.sort_by_key(|path| path.metadata().and_then(|file| file.modified()).ok());
     if logs.is_empty() {
         return Err(none("its access log is not there yet"));

@@ -151,3 +151,64 @@ fn mistakes_are_named_with_their_remedy() {
         );
     }
 }
+
+#[test]
+fn odd_names_and_letters_are_shown_and_a_log_is_never_overwritten() {
+    use std::os::unix::ffi::OsStrExt as _;
+    let dir = fast_dir();
+    let odd = std::ffi::OsStr::from_bytes(b"\xff.log");
+    fs::write(dir.path().join(odd), LINE.replace("/a?", "/\u{9b}31m?")).unwrap();
+    let command = |args: &[&str]| {
+        let mut command = millpond(args);
+        command.current_dir(dir.path()).arg(odd).output().unwrap()
+    };
+    let output = command(&["stats", "--json"]);
+    let shown = text(&output.stdout);
+    assert!(
+        output.status.success() && shown.contains("/\\u009b31m"),
+        "{shown}"
+    );
+    assert!(!shown.contains('\u{9b}'), "{shown}");
+    assert!(serde_json::from_str::<Value>(&shown).is_ok());
+
+    write(dir.path(), "a.log", LINE);
+    std::os::unix::fs::symlink("a.log", dir.path().join("link.html")).unwrap();
+    let args = ["stats", "a.log", "--report", "link.html"];
+    let (status, said) = fail(dir.path(), &args);
+    assert!(
+        status == 2 && said.contains("would overwrite a log"),
+        "{said}"
+    );
+    assert_eq!(fs::read_to_string(dir.path().join("a.log")).unwrap(), LINE);
+    write(dir.path(), "old.html", "old");
+    let old = fs::File::open(dir.path().join("old.html")).unwrap();
+    assert!(
+        run(dir.path(), &["stats", "a.log", "--report", "old.html"])
+            .status
+            .success()
+    );
+    assert_eq!(
+        std::io::read_to_string(old).unwrap(),
+        "old",
+        "not while it is read"
+    );
+    assert_eq!(
+        fs::read_dir(dir.path()).unwrap().count(),
+        4,
+        "no draft is left"
+    );
+    fs::write(dir.path().join("cut.gz"), [0x1f, 0x8b, 8, 0]).unwrap();
+    let (status, said) = fail(dir.path(), &["stats", "a.log", "cut.gz"]);
+    assert!(
+        status == 1 && said.contains("note: cut.gz breaks off"),
+        "{said}"
+    );
+
+    let site = site_with("[log]\naccess = \"logs/access.log\"\n");
+    write(site.path(), "logs", "a file");
+    let (_, said) = fail(site.path(), &["stats"]);
+    assert!(
+        said.contains("cannot read ") && said.contains("Not a directory"),
+        "{said}"
+    );
+}
