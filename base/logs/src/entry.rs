@@ -214,9 +214,9 @@ fn duration(rest: &[u8]) -> Option<u64> {
         let fraction = digits(part)? * 10_u64.pow(6 - part.len() as u32);
         digits(whole)?.checked_mul(1_000_000)?.checked_add(fraction)
     };
-    words()
-        .find_map(value)
-        .or_else(|| digits(bare(words().last()?)))
+    // Quotes are read from the front.
+    let last = || words().fold(&b""[..], |_, word| word);
+    words().find_map(value).or_else(|| digits(bare(last())))
 }
 
 #[cfg(test)]
