@@ -379,6 +379,7 @@ impl Admission {
     }
 
     /// [Looks](Self::look) from a thread of its own, as long as there is another owner.
+    /// While no request comes and none ends, only time says that work has waited too long.
     ///
     /// # Errors
     /// There is no thread for it.

@@ -212,8 +212,8 @@ fn the_newest_state_arrives_however_quickly_changes_come_and_clients_go() {
     let mut random = Random::new(1);
     let mut told = first;
     for round in 0..40 {
-        // By the site and by another program, in bursts, with pauses about as long as an interval.
-        for _ in 0..=random.below(6) {
+        // By the site and by another program, in bursts that take up to several intervals.
+        for _ in 0..=random.below(12) {
             match random.below(2) {
                 0 => _ = visitor.post("/comment", &format!("text=round {round}")),
                 _ => {
@@ -221,7 +221,6 @@ fn the_newest_state_arrives_however_quickly_changes_come_and_clients_go() {
                     database.execute(insert, []).unwrap();
                 }
             }
-            std::thread::sleep(Duration::from_millis(random.below(12)));
         }
         // The page has all rows, also those of the other program, and ends no more.
         let rows = "select count(*) from comment";

@@ -3,6 +3,8 @@
 use bytes::Bytes;
 use millpond_http::{Body, Response};
 
+use crate::live::script::insert;
+
 /// The script of each page.
 pub(super) const SCRIPT: &str = "/_millpond/dev/reload.js";
 /// Fields that do not hold for the changed page.
@@ -43,16 +45,6 @@ pub(super) fn with_script(response: Response, tag: &str) -> Response {
         }
         _ => response,
     }
-}
-
-/// `page` with `tag` before the last `</body>`, or at its end.
-fn insert(page: &[u8], tag: &[u8]) -> Vec<u8> {
-    let end = b"</body";
-    let at = page
-        .windows(end.len())
-        .rposition(|part| part.eq_ignore_ascii_case(end));
-    let (before, after) = page.split_at(at.unwrap_or(page.len()));
-    [before, tag, after].concat()
 }
 
 /// Replaces the body of the response, which no cache keeps.

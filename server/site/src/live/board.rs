@@ -1,7 +1,7 @@
 //! Who looks at which live page, and what they are told of it.
 //!
-//! What they are told is a state and no log: the newest tag of the page. So who reads slowly, was
-//! away or comes again misses nothing and gets nothing twice.
+//! They are told a state and no log: the newest tag of the page. So who reads slowly, was away or
+//! comes again misses nothing and gets nothing twice.
 
 use std::{
     collections::HashMap,
@@ -164,7 +164,7 @@ impl Board {
 /// Room for a stream.
 pub(crate) struct Ticket {
     pub(crate) board: Arc<Board>,
-    /// None if its streams are not counted.
+    /// The client; none if its streams are not counted.
     client: Option<ClientNetwork>,
 }
 

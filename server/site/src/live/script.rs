@@ -12,8 +12,6 @@ pub(crate) const STREAM: &str = "/.millpond/live";
 /// The library that changes one document into another (`morphlex.md`), and ours, which calls it.
 const PARTS: [&str; 2] = [include_str!("morphlex.js"), include_str!("live.js")];
 
-const BODY_END: &[u8] = b"</body>";
-
 /// The script, and its address, which changes with its text.
 pub(crate) struct LiveScript {
     pub(crate) path: String,
@@ -58,14 +56,21 @@ fn text() -> String {
 /// page: the script is told the tag, which is that of the page without it.
 pub(crate) fn with_script(page: &[u8]) -> (Vec<u8>, Vec<u8>) {
     let path = &script().path;
-    let end = page.windows(BODY_END.len()).rposition(|it| it == BODY_END);
-    let at = end.unwrap_or(page.len());
     let tagged = [page, path.as_bytes()].concat();
     let tag = entity_tag(&tagged);
     let tag = tag.trim_matches('"');
     let element = format!("<script type=\"module\" src=\"{path}\" data-tag=\"{tag}\"></script>");
-    let page = [&page[..at], element.as_bytes(), &page[at..]].concat();
-    (tagged, page)
+    (tagged, insert(page, element.as_bytes()))
+}
+
+/// Returns `page` with an element before the last `</body>`, or at its end.
+pub(crate) fn insert(page: &[u8], element: &[u8]) -> Vec<u8> {
+    let end = b"</body";
+    let at = page
+        .windows(end.len())
+        .rposition(|part| part.eq_ignore_ascii_case(end));
+    let (before, after) = page.split_at(at.unwrap_or(page.len()));
+    [before, element, after].concat()
 }
 
 #[cfg(test)]

@@ -6,7 +6,6 @@
 //! decides how many of them read.
 
 use std::{
-    hash::{DefaultHasher, Hash as _, Hasher as _},
     io,
     panic::{AssertUnwindSafe, catch_unwind},
     pin::Pin,
@@ -14,12 +13,13 @@ use std::{
         Arc, OnceLock,
         atomic::{AtomicBool, Ordering},
     },
-    task::{Context, Poll},
+    task::{Context, Poll, Waker},
     thread::{self, JoinHandle},
     time::Duration,
 };
 
 use base_clock::Boottime;
+use millpond_http::entity_tag;
 use millpond_pages::{Arrival, Priority};
 use millpond_store::MissReason;
 
@@ -121,9 +121,10 @@ impl Drop for Watch {
 
 impl Watch {
     fn run(mut self) {
+        let waker = waker();
         let mut next = Boottime::from_nanos(0);
         while !self.is_stopped.load(Ordering::Acquire) {
-            self.go_on();
+            self.go_on(&waker);
             let began = Boottime::now();
             let left = next.since(began);
             // A change may have come meanwhile.
@@ -137,8 +138,9 @@ impl Watch {
                 thread::park();
                 continue;
             }
-            self.core.store.set_observer(Some(waker()));
+            self.core.store.set_observer(Some(waker.clone()));
             let pause = self.look(&pages);
+            self.go_on(&waker);
             self.beat(&pages, began);
             let took = Boottime::now().since(began);
             next = began.plus(took * SHARE);
@@ -147,9 +149,8 @@ impl Watch {
     }
 
     /// Goes on with the pages that are being made.
-    fn go_on(&mut self) {
-        let waker = waker();
-        let mut context = Context::from_waker(&waker);
+    fn go_on(&mut self, waker: &Waker) {
+        let mut context = Context::from_waker(waker);
         let mut making = std::mem::take(&mut self.making);
         making.retain_mut(|making| {
             let poll = AssertUnwindSafe(|| making.made.as_mut().poll(&mut context));
@@ -194,7 +195,6 @@ impl Watch {
                 pause = pause.min(soon);
             }
         }
-        self.go_on();
         pause
     }
 
@@ -273,11 +273,9 @@ impl Watch {
                 page.tell(prepared.etag().trim_matches('"'), since, interval);
             }
             Cached::Bundle(objects) => {
-                let mut hasher = DefaultHasher::new();
-                for object in objects {
-                    object.json().to_string().hash(&mut hasher);
-                }
-                page.tell(&format!("{:x}", hasher.finish()), since, interval);
+                let objects = objects.iter().map(|object| object.json().to_string());
+                let text: Vec<String> = objects.collect();
+                page.tell(&entity_tag(text.join("\n").as_bytes()), since, interval);
             }
             Cached::Missing(_) => page.close(StreamEnd::Gone),
             // It is tried again.

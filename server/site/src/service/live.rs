@@ -3,7 +3,7 @@
 //! A stream is opened by the page's own request, as the visitor would send it: who may not see the
 //! page gets no stream of it.
 
-use std::sync::atomic::Ordering;
+use std::sync::{Arc, atomic::Ordering};
 
 use bytes::Bytes;
 use millpond_http::{Reply, Response, path};
@@ -97,7 +97,7 @@ impl SiteService {
         let client = (!client.is_exempt(&self.core.exempt)).then(|| client.network());
         let core = self.core.clone();
         // Before the page is asked for: what is told from now on may be newer than the answer.
-        let version = core.live.find(&page.key).map_or(0, |page| page.version());
+        let known = core.live.find(&page.key).map(|page| (page.version(), page));
         let opens = move |response: Response| -> Response {
             let tag = response.field("etag").unwrap_or_default().trim_matches('"');
             match response.status() {
@@ -108,11 +108,14 @@ impl SiteService {
             let Some(ticket) = core.live.ticket(client) else {
                 return turned_away();
             };
-            let known = match page.is_shared {
+            let first = match page.is_shared {
                 true => tag,
                 false => "",
             };
-            let page = core.live.page(page, known);
+            let page = core.live.page(page, first);
+            // Of a page that has begun meanwhile, all that was told is news.
+            let known = known.filter(|(_, known)| Arc::ptr_eq(known, &page));
+            let version = known.map_or(0, |(version, _)| version);
             match LiveStream::new(&page, ticket, version, (tag, &has), session.as_ref()) {
                 Some(stream) => streamed(stream),
                 None => turned_away(),
