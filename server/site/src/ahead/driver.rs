@@ -128,9 +128,11 @@ impl Driver {
         }
         // What was hottest of all that has ended is known when all of it was found.
         self.core.store.sweep(now);
-        self.make_next(now);
+        let is_capped = self.make_next(now);
         let ended = Boottime::now();
-        self.cap.worked(now, ended);
+        if is_capped {
+            self.cap.worked(now, ended);
+        }
         let nanos = ended.as_nanos().saturating_sub(now.as_nanos());
         self.state.worked_nanos.fetch_add(nanos, Ordering::Relaxed);
         Duration::ZERO
@@ -162,8 +164,10 @@ impl Driver {
         }
     }
 
-    /// First what was ended just now, then what was refused, then what was hot before the start.
-    fn make_next(&mut self, now: Boottime) {
+    /// Makes first what was ended just now, then what was refused, then what was hot before the
+    /// start. Returns whether the cap counts it: after a start visitors wait for the hot pages, so
+    /// those are made as fast as one after the other can be.
+    fn make_next(&mut self, now: Boottime) -> bool {
         let task = match self.core.store.next_ahead(now) {
             Some((key, degree)) => Some(RefreshTask::new(key, degree)),
             None => self.retries.take(now),
@@ -172,11 +176,14 @@ impl Driver {
             if let Some(ask) = self.ask_for(&task.key) {
                 self.make(&ask, task.degree, task.tries);
             }
-        } else if let Some(line) = self.warm.pop_front()
+            return true;
+        }
+        if let Some(line) = self.warm.pop_front()
             && let Some(ask) = self.ask_for_line(&line)
         {
             self.make(&ask, Degree::default(), 0);
         }
+        false
     }
 
     /// The request for the page that a key identifies. For a key from before a change of the folder
