@@ -1,5 +1,7 @@
 //! What kind of answer a client prefers by its `Accept`: one for programs or one for people.
 
+use memchr::memchr2_iter;
+
 use crate::request::Request;
 
 /// True if an answer for a program suits this client better than one for a person: its `Accept`
@@ -36,6 +38,24 @@ fn has_token(request: &Request<'_>) -> bool {
     lines.any(|line| {
         let scheme = line.get(..7);
         scheme.is_some_and(|scheme| scheme.eq_ignore_ascii_case(b"bearer "))
+    })
+}
+
+/// True if a client says itself that it is a crawler: its `User-Agent` has one of the words that
+/// crawlers use for themselves.
+#[must_use]
+pub fn says_crawler(request: &Request<'_>) -> bool {
+    // Each word with a letter in it that is rare among browsers, and the letter's place.
+    const WORDS: [(&[u8], usize); 3] = [(b"bot", 0), (b"crawl", 3), (b"spider", 3)];
+    let agent = request.fields.get("user-agent").unwrap_or_default();
+    WORDS.iter().any(|(word, at)| {
+        let letter = word[*at];
+        let mut places = memchr2_iter(letter, letter.to_ascii_uppercase(), agent);
+        places.any(|place| {
+            let start = place.checked_sub(*at);
+            let found = start.and_then(|start| agent.get(start..start + word.len()));
+            found.is_some_and(|found| found.eq_ignore_ascii_case(word))
+        })
     })
 }
 

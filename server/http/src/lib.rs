@@ -32,6 +32,7 @@ mod event;
 mod fuzz;
 mod h1;
 mod h2;
+mod latency;
 mod limits;
 mod listen;
 mod mapped_file;
@@ -45,6 +46,7 @@ mod progress;
 mod proxy_header;
 mod request;
 mod request_budgets;
+mod request_counts;
 mod response;
 mod status;
 mod streamed;
@@ -54,17 +56,19 @@ mod validity;
 mod worker;
 mod worker_group;
 
-pub use accept::{names_html, prefers_json, sends_json};
+pub use accept::{names_html, prefers_json, says_crawler, sends_json};
 pub use body_file::nameless_file;
 pub use body_source::{BodyCut, BodySource, StreamedBody};
 pub use client::{Client, ClientNetwork, Network};
 pub use compressor::Compressor;
+pub use latency::LATENCY_EDGES;
 pub use limits::{ClientLimits, Limits, Proxies};
 pub use listen::{BACKLOG, ListenAddress, backlog_clamp, listen, listen_group, listen_unix, share};
 pub use prepared::{
     Coding, Content, Parts, Prepared, entity_tag, is_compressible, smallest_brotli,
 };
 pub use request::{Fields, OwnedRequest, Request, Version};
+pub use request_counts::RequestCounts;
 pub use response::{Body, Builder, Reply, Response, Service};
 pub use rustls::ServerConfig;
 pub use status::reason_phrase;

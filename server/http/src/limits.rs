@@ -195,6 +195,8 @@ pub(crate) const BODY_TURN: usize = 1 << 20;
 pub(crate) const REPEATED_BYTES: usize = 16 << 20;
 /// The longest such response, head and body: above it, sending is what costs.
 pub(crate) const REPEATED_ANSWER: usize = 64 << 10;
+/// Series in which a worker counts requests; the requests of further ones count together.
+pub(crate) const SERIES: usize = 4096;
 /// Requests answered for one connection before others have their turn, unless it must wait anyway.
 pub(crate) const TURN: usize = 64;
 /// One `sendfile`; then other connections have their turn.

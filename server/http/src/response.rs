@@ -143,6 +143,7 @@ pub struct Response {
     pub(crate) extra: Bytes,
     pub(crate) body: Body,
     pub(crate) close: bool,
+    pub(crate) label: u32,
     /// In a box of its own, as few responses have one and every response is moved.
     pub(crate) note: Option<Box<Arc<dyn Any + Send + Sync>>>,
 }
@@ -183,6 +184,7 @@ impl Response {
             extra,
             body,
             close: false,
+            label: 0,
             note: None,
         }
     }
@@ -193,6 +195,26 @@ impl Response {
         debug_assert!(extra.is_empty() || extra.ends_with(b"\r\n"));
         self.extra = extra;
         self
+    }
+
+    /// Replaces the label by which the request is [counted](crate::WorkerGroup::requests); what it
+    /// means is the service's matter. The label is not sent.
+    #[must_use]
+    pub fn with_label(mut self, label: u32) -> Self {
+        self.label = label;
+        self
+    }
+
+    /// Replaces the label in place.
+    #[inline]
+    pub fn set_label(&mut self, label: u32) {
+        self.label = label;
+    }
+
+    /// The label; 0 if there is none.
+    #[must_use]
+    pub const fn label(&self) -> u32 {
+        self.label
     }
 
     /// Replaces the note for those through whom the response passes on its way to the connection,
@@ -348,6 +370,7 @@ impl Builder {
             extra: self.extra,
             body,
             close: self.close,
+            label: 0,
             note: None,
         }
     }

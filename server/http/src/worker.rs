@@ -17,6 +17,7 @@ use crate::conn::{Connections, Host};
 use crate::event::{Mailbox, Poller, Token, Wait};
 use crate::limits::{BUSY_OUTPUT, FEW_CONNECTIONS, LAST_ACCEPTS, Limits, OUTPUT};
 use crate::listen::ListenAddress;
+use crate::request_counts::RequestCounter;
 use crate::response::Service;
 use crate::worker_group::WorkerGroup;
 use accept::Refusals;
@@ -87,11 +88,12 @@ pub fn run_worker<S: Service>(
     let (mailbox, poller) = (Mailbox::new()?, Poller::new()?);
     poller.watch_input(mailbox.bell(), BELL, true)?;
     poller.watch_input(&listener, LISTENER, false)?;
-    let counters = group.register(&mailbox);
+    let (counters, series) = group.register(&mailbox);
     let refusals = Refusals::with_reserve(&mailbox);
     let is_secured = tls.is_some();
+    let requests = RequestCounter::new(series);
     let host = Host::new(
-        service, limits, group, counters, mailbox, fields, is_secured,
+        service, limits, group, counters, requests, mailbox, fields, is_secured,
     );
     let worker = Worker {
         connections: Connections::new(host),
@@ -111,11 +113,10 @@ impl<S: Service> Worker<S> {
         // True if every pending request was answered and at most four connections are active.
         let mut may_spin = false;
         loop {
-            // The turn is over: responses that are ready wait no longer.
-            self.connections.send_batch();
             self.check_shutdown();
             if self.is_drained() {
                 self.connections.close_all();
+                self.connections.host.requests.settle(Boottime::now());
                 return Ok(());
             }
             let was_awake = self.poller.wait(self.until(), may_spin)?;
@@ -140,7 +141,10 @@ impl<S: Service> Worker<S> {
             let has_woken = !woken.is_empty();
             self.connections.continue_woken(&mut woken);
             self.connections.continue_without_events(asked);
+            // The turn is over: responses that are ready wait no longer.
+            self.connections.send_batch();
             let now = Boottime::now();
+            self.connections.host.requests.settle(now);
             self.connections.expire_deadlines(now, &mut due);
             if self.accepts_at.is_some_and(|at| at <= now) {
                 self.accept_again();

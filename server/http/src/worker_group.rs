@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::client_counts::ClientTable;
 use crate::event::Mailbox;
+use crate::request_counts::{RequestCounts, SharedSeries, merged};
 
 /// The state that all workers of a server share. Only the counts of connections and of clients are
 /// written by several threads; every worker has counters of its own, so that few requests touch a
@@ -23,6 +24,7 @@ pub struct WorkerGroup {
 #[derive(Debug)]
 struct RegisteredWorker {
     counters: Arc<Counters>,
+    series: Arc<SharedSeries>,
     mailbox: Arc<Mailbox>,
 }
 
@@ -65,18 +67,31 @@ impl WorkerGroup {
         };
         for worker in self.workers().iter() {
             worker.counters.add_to(&mut stats);
+            stats.series += worker.series.len();
+            stats.requests_merged += worker.series.merged_requests();
         }
         stats
     }
 
-    /// Counters for a worker, whose `mailbox` is rung at a shutdown that is asked for later.
-    pub(crate) fn register(&self, mailbox: &Arc<Mailbox>) -> Arc<Counters> {
-        let counters = Arc::<Counters>::default();
+    /// Returns the requests that were answered or given up since the start, by series, merged over
+    /// all workers. An answer is counted at the end of the turn in which its last byte was handed
+    /// to the socket.
+    #[must_use]
+    pub fn requests(&self) -> Vec<RequestCounts> {
+        let workers = self.workers();
+        merged(workers.iter().map(|worker| &*worker.series))
+    }
+
+    /// Counters and series for a worker, whose `mailbox` is rung at a shutdown that is asked for
+    /// later.
+    pub(crate) fn register(&self, mailbox: &Arc<Mailbox>) -> (Arc<Counters>, Arc<SharedSeries>) {
+        let (counters, series) = (Arc::<Counters>::default(), Arc::<SharedSeries>::default());
         self.workers().push(RegisteredWorker {
             counters: Arc::clone(&counters),
+            series: Arc::clone(&series),
             mailbox: Arc::clone(mailbox),
         });
-        counters
+        (counters, series)
     }
 
     fn workers(&self) -> MutexGuard<'_, Vec<RegisteredWorker>> {
@@ -133,20 +148,27 @@ impl ConnectionPermit {
 pub(crate) struct Counter(AtomicU64);
 
 impl Counter {
+    pub(crate) const fn new() -> Self {
+        Self(AtomicU64::new(0))
+    }
+
     pub(crate) fn add(&self, n: u64) {
         self.0.store(self.get().wrapping_add(n), Ordering::Relaxed);
     }
 
-    fn get(&self) -> u64 {
+    pub(crate) fn get(&self) -> u64 {
         self.0.load(Ordering::Relaxed)
     }
 }
 
 const REFUSED: [u16; 11] = [400, 408, 413, 414, 415, 417, 421, 431, 501, 503, 505];
 
+/// A counter: its name, its name as a metric, what it counts, and its value.
+type CounterFigure = (&'static str, &'static str, &'static str, u64);
+
 /// Defines the counters, each named once: a worker's, the sums, and their names.
 macro_rules! counters {
-    ($($(#[$doc:meta])+ $name:ident,)+) => {
+    ($($(#[doc = $doc:literal])+ $name:ident = $metric:literal,)+) => {
         /// Counts of a server since it started.
         #[derive(Clone, Debug, Default, PartialEq, Eq)]
         #[non_exhaustive]
@@ -155,14 +177,22 @@ macro_rules! counters {
             pub open: usize,
             /// Requests refused by the protocol layer, by status.
             pub refused: Vec<(u16, u64)>,
-            $($(#[$doc])+ pub $name: u64,)+
+            /// Series in which requests are counted, of all workers.
+            pub series: usize,
+            /// Requests for which there was no room in a series of their own.
+            pub requests_merged: u64,
+            $($(#[doc = $doc])+ pub $name: u64,)+
         }
 
         impl Stats {
-            /// Returns the figures by their names, but for the refusals.
-            pub fn counts(&self) -> impl Iterator<Item = (&'static str, u64)> {
-                let counts = [$((stringify!($name), self.$name),)+];
-                std::iter::once(("open", self.open as u64)).chain(counts)
+            /// Returns the counters, each with its name, its name as a metric, and what it counts.
+            pub fn counters(&self) -> impl Iterator<Item = CounterFigure> {
+                [$((
+                    stringify!($name),
+                    concat!("millpond_", $metric, "_total"),
+                    concat!($($doc),+),
+                    self.$name,
+                ),)+].into_iter()
             }
         }
 
@@ -184,52 +214,53 @@ macro_rules! counters {
 
 counters! {
     /// Connections accepted, those over the limit included.
-    accepted,
+    accepted = "connections_accepted",
     /// Connections answered with 503, or closed at once, over the limit.
-    over_limit,
-    /// Connections over the limit of their client, which [`Stats::over_limit`] counts too.
-    over_client_connections,
+    over_limit = "connections_over_limit",
+    /// Connections over the limit of their client, which `over_limit` counts too.
+    over_client_connections = "connections_over_client_limit",
     /// Requests over the rate of their client (answered with 429).
-    over_client_requests,
+    over_client_requests = "requests_over_client_limit",
     /// Writes over the rate of their client (answered with 429).
-    over_client_writes,
+    over_client_writes = "writes_over_client_limit",
     /// Pauses of connections whose client has moved more bytes than it may.
-    client_pauses,
+    client_pauses = "connection_pauses",
     /// Connections of proxies that began without a header of the PROXY protocol (closed).
-    proxy_headers_missing,
+    proxy_headers_missing = "proxy_headers_missing",
     /// Failures of `accept`, such as too few file descriptors.
-    accept_errors,
+    accept_errors = "accept_errors",
     /// Requests given to the service.
-    requests,
+    requests = "requests_given",
     /// Bytes read from sockets.
-    bytes_in,
+    bytes_in = "received_bytes",
     /// Bytes written to sockets, heads included.
-    bytes_out,
+    bytes_out = "sent_bytes",
     /// Panics of the service, each answered with 500.
-    panics,
+    panics = "panics",
     /// Connections closed because they were idle.
-    idle_timeouts,
+    idle_timeouts = "connections_idle_timeouts",
     /// Heads that took too long (answered with 408).
-    head_timeouts,
+    head_timeouts = "head_timeouts",
     /// Bodies that came too slowly (answered with 408).
-    body_timeouts,
+    body_timeouts = "body_timeouts",
+    /// Heads of HTTP/1 that were not complete when the connection ended.
+    heads_abandoned = "heads_abandoned",
     /// Heads that were ended because unfinished ones took too much memory (answered with 408).
-    heads_ended,
+    heads_ended = "heads_ended",
     /// Bodies that were ended because bodies took too much memory or disk (answered with 503).
-    bodies_ended,
+    bodies_ended = "bodies_ended",
     /// Bodies that arrived in a file.
-    bodies_in_files,
+    bodies_in_files = "bodies_in_files",
     /// Responses that were read too slowly (the connection was closed).
-    write_timeouts,
+    write_timeouts = "write_timeouts",
     /// Handshakes of TLS that were completed without a secret of an earlier connection.
-    full_handshakes,
+    full_handshakes = "tls_full_handshakes",
     /// Handshakes of TLS that resumed an earlier connection.
-    resumed_handshakes,
+    resumed_handshakes = "tls_resumed_handshakes",
     /// Connections that ended because TLS failed: nothing in common, a broken record, plain HTTP.
-    tls_failures,
-    /// Waits for events that ended before the thread would have slept
-    /// ([`Limits::spins`](crate::Limits::spins)).
-    waits_awake,
+    tls_failures = "tls_failures",
+    /// Waits for events that ended before the thread would have slept.
+    waits_awake = "worker_waits_awake",
 }
 
 impl Counters {

@@ -7,9 +7,8 @@ use std::sync::mpsc::Sender;
 use std::time::Duration;
 
 use millpond_http::{Limits, Listener, Request, Response, WorkerGroup};
-use millpond_process::{Admin, Figures, Workers, json};
+use millpond_process::{Admin, Figure, FigureValue, Figures, RouteLabels, Workers, json};
 use millpond_site::{ExplainedVisitor, SiteStats, Sites};
-use serde_json::{Map, Value};
 
 use crate::events::Event;
 use crate::failure::{CommandFailure, CommandResult};
@@ -68,26 +67,104 @@ pub(crate) fn start(
     })
 }
 
-/// Figures of what waits for its turn and of live pages, of all sites together.
+/// Figures of the sites, of all together.
 struct SiteFigures(Arc<Sites>);
 
+/// A figure of a site: its name, the end of its name as a metric, its meaning and its value.
+type SiteFigure = (
+    &'static str,
+    &'static str,
+    &'static str,
+    fn(&SiteStats) -> u64,
+);
+
+/// Figures that are added up over the sites.
+#[rustfmt::skip]
+const SUMS: [SiteFigure; 31] = [
+    ("fills_running", "", "Fills that run.", |site| site.admission.running as u64),
+    ("fills_waiting", "", "Fills that wait for their turn.", |site| site.admission.waiting as u64),
+    ("fills", TOTAL, "Fills that ran and ended.", |site| site.admission.finished),
+    ("fills_refused", TOTAL, "Fills refused at arrival.", |site| site.admission.refused),
+    ("fills_expired", TOTAL, "Fills refused after they had waited too long.", |site| site.admission.expired),
+    ("fills_unproven", TOTAL, "Fills not kept: only a stranger had asked, and there was no room.", |site| site.store.unproven),
+    ("live_streams", "", "Clients that look at live pages.", |site| site.live.streams as u64),
+    ("live_pages", "", "Live pages that they look at.", |site| site.live.pages as u64),
+    ("live_events", TOTAL, "Changes of live pages that were sent.", |site| site.live.events),
+    ("live_turned_away", TOTAL, "Streams of live pages that were turned away.", |site| site.live.shed),
+    ("store_entries", "", "Pages and results that are kept.", |site| site.store.entries as u64),
+    ("store_bytes", "", "Memory that they take.", |site| site.store.bytes as u64),
+    ("store_tags", "", "Distinct dependencies of what is kept.", |site| site.store.tags as u64),
+    ("store_stored", TOTAL, "Fills that were kept.", |site| site.store.stored),
+    ("store_fenced", TOTAL, "Fills not kept: a change came meanwhile.", |site| site.store.fenced),
+    ("store_outlived", TOTAL, "Fills not kept: a new epoch began meanwhile.", |site| site.store.outlived),
+    ("store_changes", TOTAL, "Changes of the database that were applied.", |site| site.store.changes),
+    ("store_ended", TOTAL, "Entries that a change ended.", |site| site.store.invalidated),
+    ("store_evicted", TOTAL, "Entries that left for want of memory.", |site| site.store.evicted),
+    ("store_epochs", TOTAL, "Times at which all entries ended together.", |site| site.store.epoch),
+    ("store_waited", TOTAL, "Requests that waited for the fill of another.", |site| site.store.waited),
+    ("store_refused", TOTAL, "Requests for which there were too many fills or waiters.", |site| site.store.refused),
+    ("store_waiting", "", "Requests that wait for the fill of another.", |site| site.store.waiting as u64),
+    ("store_logged_changes", "", "Changes held for running fills.", |site| site.store.logged as u64),
+    ("ahead_waiting", "", "Pages that wait to be made before a request.", |site| site.store.ahead as u64),
+    ("ahead_made", TOTAL, "Pages made before a request asked for them.", |site| site.store.made_ahead),
+    ("ahead_unused", TOTAL, "Pages among them that ended before a request.", |site| site.store.made_unused),
+    ("ahead_dropped", TOTAL, "Pages that left that queue unmade.", |site| site.store.ahead_dropped),
+    ("feed_failures", TOTAL, "Polls for changes that failed.", |site| site.database.failures),
+    ("database_reads_waiting", "", "Reads that wait for a connection.", |site| site.database.waiting_reads as u64),
+    ("database_replica_reads", TOTAL, "Reads that replicas answered.", |site| site.database.replica_reads),
+];
+
+/// The end of the name of a counter.
+const TOTAL: &str = "_total";
+
 impl Figures for SiteFigures {
-    fn add_to(&self, figures: &mut Map<String, Value>) {
+    fn each(&self, add: &mut dyn FnMut(&Figure<'_>)) {
         let sites = self.0.stats();
-        let mut add = |name: &str, of: fn(&SiteStats) -> u64| {
-            let sum = sites.iter().map(of).sum::<u64>();
-            figures.insert(name.to_owned(), sum.into());
+        let mut add = |name: &str, end: &str, help: &str, value: FigureValue| {
+            let metric = format!("millpond_{name}{end}");
+            add(&Figure {
+                name,
+                metric: &metric,
+                help,
+                label: None,
+                value,
+            });
         };
-        add("fills_running", |site| site.admission.running as u64);
-        add("fills_waiting", |site| site.admission.waiting as u64);
-        add("fills", |site| site.admission.finished);
-        add("fills_refused", |site| site.admission.refused);
-        add("fills_expired", |site| site.admission.expired);
-        add("fills_unproven", |site| site.store.unproven);
-        add("live_streams", |site| site.live.streams as u64);
-        add("live_pages", |site| site.live.pages as u64);
-        add("live_events", |site| site.live.events);
-        add("live_turned_away", |site| site.live.shed);
+        for (name, end, help, of) in SUMS {
+            let sum: u64 = sites.iter().map(of).sum();
+            add(name, end, help, sum.into());
+        }
+        let seconds = |of: fn(&SiteStats) -> Duration| {
+            let sum: Duration = sites.iter().map(of).sum();
+            FigureValue::Number(sum.as_secs_f64())
+        };
+        let help = "Time for pages made before a request.";
+        add(
+            "ahead_seconds",
+            TOTAL,
+            help,
+            seconds(|site| site.ahead_time),
+        );
+        let ages = sites.iter().filter_map(|site| site.feed_age);
+        if let Some(oldest) = ages.max() {
+            let help = "Age of the newest sign of life of the feed, the oldest of all sites.";
+            add(
+                "feed_age_seconds",
+                "",
+                help,
+                FigureValue::Number(oldest.as_secs_f64()),
+            );
+        }
+    }
+
+    fn route(&self, label: u32) -> RouteLabels {
+        let name = self.0.route_name(label);
+        RouteLabels {
+            site: name.site,
+            route: name.route,
+            result: name.outcome,
+            is_crawler: name.is_crawler,
+        }
     }
 }
 
@@ -96,7 +173,7 @@ fn explain(sites: &Sites, request: &Request<'_>) -> Response {
     if request.path != EXPLAIN {
         return Response::text(
             404,
-            "There are /explain?target=/path, /counters, /live and /ready here.\n",
+            "There are /explain?target=/path, /counters, /metrics, /live and /ready here.\n",
         );
     }
     let given = |name: &str| {

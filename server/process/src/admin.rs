@@ -10,10 +10,15 @@ use std::sync::Arc;
 use millpond_http::{Reply, Request, Response, Service, WorkerGroup};
 use serde_json::{Map, Value};
 
-use crate::Figures;
+use crate::figures::insert;
+use crate::metrics::{MetricsFormat, MetricsText};
+use crate::own_figures::OwnFigures;
+use crate::{Figure, Figures};
 
-/// The counters of the HTTP server, as a JSON object.
+/// The figures of all parts, as a JSON object.
 const COUNTERS: &str = "/counters";
+/// The same figures and the requests by route, for Prometheus.
+const METRICS: &str = "/metrics";
 
 /// 200: the process answers.
 const LIVE: &str = "/live";
@@ -41,6 +46,26 @@ impl<P, R, F> Admin<P, R, F> {
     }
 }
 
+impl<P: Figures, R, F> Admin<P, R, F> {
+    fn each_figure(&self, add: &mut dyn FnMut(&Figure<'_>)) {
+        self.served.stats().each(add);
+        self.parts.each(add);
+        OwnFigures.each(add);
+    }
+
+    fn metrics(&self, format: MetricsFormat) -> Reply {
+        let mut metrics = MetricsText::new(format);
+        metrics.requests(&self.served.requests(), |label| self.parts.route(label));
+        self.each_figure(&mut |figure| metrics.figure(figure));
+        Response::builder(200)
+            .field("Content-Type", format.media_type())
+            .field("Cache-Control", "no-store")
+            .field("X-Content-Type-Options", "nosniff")
+            .body(metrics.finish())
+            .into()
+    }
+}
+
 impl<P, R, F> Service for Admin<P, R, F>
 where
     P: Figures + 'static,
@@ -57,10 +82,10 @@ where
         match request.path {
             COUNTERS => {
                 let mut figures = Map::new();
-                self.served.stats().add_to(&mut figures);
-                self.parts.add_to(&mut figures);
+                self.each_figure(&mut |figure| insert(&mut figures, figure));
                 json(&figures.into()).into()
             }
+            METRICS => self.metrics(MetricsFormat::wanted(request)),
             LIVE => state(200, "live"),
             READY => {
                 let draining = || self.served.is_shutdown().then(|| "draining".to_owned());

@@ -75,7 +75,7 @@ impl DescriptorBudget {
 }
 
 /// Descriptors that are open; 0 where `/proc` is not there.
-fn open_now() -> u64 {
+pub(crate) fn open_now() -> u64 {
     // The folder itself is open while it is read.
     fs::read_dir("/proc/self/fd").map_or(0, |entries| (entries.count() as u64).saturating_sub(1))
 }

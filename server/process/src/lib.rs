@@ -9,7 +9,9 @@ mod admin;
 pub mod descriptors;
 mod figures;
 mod inherited;
+mod metrics;
 mod notify;
+mod own_figures;
 pub mod privileges;
 pub mod sandbox;
 mod signals;
@@ -17,7 +19,7 @@ mod successor;
 mod workers;
 
 pub use admin::{Admin, json};
-pub use figures::Figures;
+pub use figures::{Figure, FigureValue, Figures, RouteLabels};
 pub use inherited::Inherited;
 pub use notify::Notifier;
 pub use signals::{Signal, SignalListener};

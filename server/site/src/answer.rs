@@ -26,6 +26,7 @@ use crate::{
     ahead::remake,
     core::{Core, Generation},
     dev::{Report, failures, refusals},
+    labels::AnswerKind,
 };
 use cached::{Cached, PageFailure, bundle_key};
 use millpond_site_compile::{object::QueryResult, page::Page, refusal::flash::Flash};
@@ -103,7 +104,7 @@ impl Ask {
                     }
                     self.fail(failure)
                 }
-                _ => self.respond(&value, CacheStatus::Collapsed.line()),
+                _ => AnswerKind::Waited.of(self.respond(&value, CacheStatus::Collapsed.line())),
             },
             JoinOutcome::Lead(mut permit) => {
                 if why == MissReason::Absent && self.arrival.priority >= Priority::Stranger {
@@ -138,7 +139,7 @@ impl Ask {
         let response = self
             .generation
             .respond(&self.page, &stale.value, &request, lines);
-        Some(response)
+        Some(AnswerKind::Stale.of(response))
     }
 
     fn asked<'a>(&'a self, key: &'a [u8]) -> Asked<'a> {
@@ -180,7 +181,8 @@ impl Ask {
                 self.respond_timed(&value, status, timing)
             }
             MadePage::Private(prepared) => {
-                prepared.respond(&self.request(), CacheStatus::FirstPrivate.timed(timing))
+                let lines = CacheStatus::FirstPrivate.timed(timing);
+                AnswerKind::Private.of(prepared.respond(&self.request(), lines))
             }
             MadePage::Failed => self.respond(
                 &Arc::new(Cached::Failed(PageFailure::Internal)),
@@ -496,7 +498,7 @@ impl Ask {
         let response = self
             .generation
             .respond(&self.page, value, &self.request(), extra);
-        self.explained(value, response)
+        self.explained(value, AnswerKind::from(status).of(response))
     }
 
     fn respond_rendered(
@@ -507,7 +509,8 @@ impl Ask {
     ) -> Response {
         match rendered {
             Rendered::Page(prepared, _) | Rendered::Private(prepared) => {
-                prepared.respond(&self.request(), status.timed(timing))
+                let response = prepared.respond(&self.request(), status.timed(timing));
+                AnswerKind::from(status).of(response)
             }
             Rendered::Missing(at) => {
                 self.respond_timed(&Arc::new(Cached::Missing(at)), status, timing)

@@ -24,6 +24,7 @@ use millpond_pages::Admission;
 use crate::{
     answer::cached::{Cached, PageFailure, SiteStore},
     dev::{DevState, Report},
+    labels::RouteNumbers,
     live::board::Board,
     log::Log,
     service::addresses::Addresses,
@@ -62,6 +63,7 @@ pub(crate) struct Core {
     pub(crate) statement_timeout: Duration,
     pub(crate) log: Arc<Log>,
     pub(crate) uploads: Arc<Uploads>,
+    pub(crate) routes: RouteNumbers,
     pub(crate) outcomes: Outcomes,
     /// True if links may lead out of `static/`. The watch is opened with this setting, so it holds
     /// until the site stops.
@@ -81,6 +83,8 @@ pub(crate) struct Generation {
     pub(crate) number: u32,
     pub(crate) fingerprint: u64,
     pub(crate) pages: Arc<Pages>,
+    /// The numbers of the routes of `pages`, by the places of their endpoints.
+    pub(crate) routes: Box<[u32]>,
     pub(crate) statics: Arc<Statics>,
     pub(crate) addresses: Addresses,
     /// None where the configuration has no rules: then a request costs a look at this.

@@ -13,6 +13,7 @@ use millpond_http::{BodyHandling, Reply, Request, Response, Service};
 use crate::{
     ExplainedVisitor, Site, SiteOptions, SiteService, SiteStats,
     dev::{DevDoor, DevState, Waiting},
+    labels::{RouteName, site_of},
 };
 use millpond_site_format::{
     Config, Problem,
@@ -208,6 +209,19 @@ impl Sites {
         self.all().iter().map(|named| named.site.stats()).collect()
     }
 
+    /// Returns the meaning of the [label](millpond_http::Response::label) of a response.
+    #[must_use]
+    pub fn route_name(&self, label: u32) -> RouteName {
+        let Some(named) = self.all().get(site_of(label)).filter(|_| label != 0) else {
+            return RouteName::of(label);
+        };
+        let site = named.shown.to_string_lossy();
+        RouteName {
+            site: (!site.is_empty()).then(|| site.into()),
+            ..named.site.core().routes.name(label)
+        }
+    }
+
     /// How a request for `target` at `host` is answered, and why; none if no site has that host.
     ///
     /// # Errors
@@ -271,10 +285,13 @@ fn open_all(
                 Ok(site)
             });
         match opened {
-            Ok(site) => sites.push(NamedSite {
-                site,
-                shown: host.shown.clone(),
-            }),
+            Ok(site) => {
+                site.core().routes.set_site(sites.len());
+                sites.push(NamedSite {
+                    site,
+                    shown: host.shown.clone(),
+                });
+            }
             Err(problems) => {
                 stop(&sites);
                 return Err(below(&host.shown, problems));

@@ -13,7 +13,7 @@
 //! - `statics`, `watch`: files, and the watch over their changes; `data`: files as tables;
 //! - `opening`: the start and each reading again; `check`, `explain`: what these commands find;
 //!   `backup`: a copy of the folder and its database;
-//! - `log`: lines for the owner; `dev`: errors in the browser, and pages that reload.
+//! - `labels`: what requests are counted by; `log`: lines for the owner; `dev`: errors in the browser, and pages that reload.
 
 mod ahead;
 mod answer;
@@ -28,6 +28,7 @@ mod form;
 mod fuzz;
 mod hosts;
 mod inotify;
+mod labels;
 mod live;
 mod log;
 mod opening;
@@ -47,6 +48,7 @@ pub use data::FilePin;
 pub use dev::{DEV_ENTRY, DevService};
 pub use explain::ExplainedVisitor;
 pub use hosts::{Sites, SitesService};
+pub use labels::RouteName;
 pub use live::board::LiveStats;
 pub use millpond_site_format::{
     Config, DatabaseUrl, PostgresUrl, Problem, StaticOptions, TlsSettings, ip_address,

@@ -26,6 +26,7 @@ use crate::{
     },
     core::{Core, Generation, error_answer::ErrorAnswer},
     dev::{DevState, refusals},
+    labels::{AnswerKind, KnownRoute, Labeler},
     session::Session,
 };
 use addresses::AddressMatch;
@@ -107,6 +108,7 @@ impl SiteService {
             generation,
             request,
             path,
+            ..
         } = at;
         let Some(page) = &generation.pages.endpoints[found.page].page else {
             return not_taken_here(at, found).into();
@@ -184,6 +186,7 @@ impl SiteService {
         }
         let extra = CacheStatus::Hit.line();
         let response = generation.respond(page, hit.value(), request, extra);
+        let response = AnswerKind::Hit.of(response);
         Reply::reusable(response, validity)
     }
 
@@ -296,6 +299,7 @@ impl SiteService {
             generation,
             request,
             path,
+            ..
         } = at;
         if let Some(found) = generation.addresses.find(&generation.statics, path) {
             return self.file(at, &found);
@@ -308,7 +312,8 @@ impl SiteService {
         if let Some(robots) = generation.robots.as_ref().filter(|_| path == "/robots.txt")
             && matches!(request.method, "GET" | "HEAD")
         {
-            return robots.respond(request, Bytes::new()).into();
+            let response = robots.respond(request, Bytes::new());
+            return AnswerKind::Static.of(response).into();
         }
         match generation.moved_to(path) {
             Some(to) => {
@@ -332,7 +337,7 @@ impl SiteService {
             AddressMatch::File(file) => {
                 generation.statics.request_coding(file, request, compressor);
                 let validity = self.file_validity(generation, file.steady(), request);
-                Reply::reusable(file.respond(request), validity)
+                Reply::reusable(AnswerKind::Static.of(file.respond(request)), validity)
             }
             AddressMatch::Listing(listing) => {
                 let prepared = listing.prepared();
@@ -340,7 +345,8 @@ impl SiteService {
                     compressor.request_coding(prepared, coding, |_| {});
                 }
                 let validity = self.file_validity(generation, Some(prepared), request);
-                Reply::reusable(prepared.respond(request, Bytes::new()), validity)
+                let response = prepared.respond(request, Bytes::new());
+                Reply::reusable(AnswerKind::Listing.of(response), validity)
             }
         }
     }
@@ -358,6 +364,7 @@ impl SiteService {
     }
 
     fn page(&self, at: RequestContext<'_>, key: &mut Vec<u8>, found: &Match<'_>) -> Reply {
+        at.note_route(found);
         match at.request.method {
             "GET" | "HEAD" => self.get(at, key, found),
             "OPTIONS" => options_of(&at.generation.pages.endpoints[found.page]).into(),
@@ -394,7 +401,12 @@ impl SiteService {
 impl Service for SiteService {
     fn body_begins(&self, request: &Request<'_>) -> BodyHandling {
         let Scratch { generation, .. } = &mut *self.scratch.borrow_mut();
-        self.form_begins(generation.load(), request)
+        let route = KnownRoute::default();
+        let mut handling = self.form_begins(generation.load(), request, &route);
+        if let BodyHandling::Refused(response) = &mut handling {
+            self.labeler(request, &route).label(response);
+        }
+        handling
     }
 
     fn wants_done(&self) -> bool {
@@ -402,6 +414,21 @@ impl Service for SiteService {
     }
 
     fn call(&self, request: &Request<'_>) -> Reply {
+        let route = KnownRoute::default();
+        let mut reply = self.reply(request, &route);
+        self.labeler(request, &route).label_reply(&mut reply);
+        reply
+    }
+}
+
+impl SiteService {
+    /// Returns what labels the response to a request, whose route is noted.
+    #[inline]
+    pub(crate) fn labeler(&self, request: &Request<'_>, route: &KnownRoute) -> Labeler {
+        self.core.routes.labeler(request, route.get())
+    }
+
+    fn reply(&self, request: &Request<'_>, route: &KnownRoute) -> Reply {
         let Scratch { generation, key } = &mut *self.scratch.borrow_mut();
         if !KNOWN.contains(&request.method) {
             let error = ErrorAnswer::new(501, "This server does not know that method.");
@@ -426,6 +453,7 @@ impl Service for SiteService {
             generation,
             request,
             path: &path,
+            route,
         };
         if generation.sessions.take_tokens() {
             return match generation.admit_token(request) {

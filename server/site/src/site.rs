@@ -13,7 +13,7 @@ use std::{
 
 use arc_swap::ArcSwap;
 use base_clock::Boottime;
-use millpond_db::Database;
+use millpond_db::{Database, Health};
 use millpond_http::Compressor;
 use millpond_pages::{Admission, AdmissionStats, Capacity};
 use millpond_store::{Sink, Stats, Store};
@@ -28,6 +28,7 @@ use crate::{
     },
     data::{DataFiles, DataSources, Inbox},
     dev::DevState,
+    labels::RouteNumbers,
     live::{
         board::{Board, LiveStats},
         watcher::Watcher,
@@ -116,6 +117,10 @@ pub struct SiteStats {
     pub admission: AdmissionStats,
     /// Clients that look at live pages.
     pub live: LiveStats,
+    /// State of the database.
+    pub database: Health,
+    /// Age of the newest heartbeat of the feed; none before the first.
+    pub feed_age: Option<Duration>,
     /// The pages that have been asked for since the folder was last read.
     pub routes: Vec<RouteStats>,
 }
@@ -274,7 +279,7 @@ impl Site {
         // The store keeps its bound until a restart, and so does the lifetime of own-write cookies.
         config.max_staleness = settings.config.max_staleness;
         let before = core.current.load_full();
-        let (after, problems) = read_again(
+        let (mut after, problems) = read_again(
             &core.dir,
             &mut config,
             &settings.config,
@@ -282,6 +287,7 @@ impl Site {
             (&before, settings.migrations.are_pages_older),
         )?;
         report_unreadable_files(&core.log, &after, Some(&before));
+        after.routes = core.routes.of_pages(&after.pages);
         settings.config = config;
         let changed = after.number != before.number;
         let edition = after.edition;
@@ -378,6 +384,8 @@ impl Site {
             store: self.core.store.stats(),
             admission: self.core.admission.stats(),
             live: self.core.live.stats(),
+            database: self.core.database.health(),
+            feed_age: self.feed_age(),
             ahead_time: self
                 .ahead
                 .lock()
@@ -487,6 +495,8 @@ fn core_of(
     let mut generation = read(dir, config, &database, None).inspect_err(|_| database.stop())?;
     let dev: Option<Arc<DevState>> = options.dev.then(Arc::default);
     generation.is_dev = dev.is_some();
+    let routes = RouteNumbers::default();
+    generation.routes = routes.of_pages(&generation.pages);
     let log = Arc::new(Log::new(options.log));
     let limits = UploadLimits {
         text: config.limits.body,
@@ -526,6 +536,7 @@ fn core_of(
         statement_timeout: config.statement_timeout,
         log,
         uploads,
+        routes,
         outcomes: Outcomes::default(),
         follow_links: config.statics.follow_links,
         current: ArcSwap::from_pointee(generation),

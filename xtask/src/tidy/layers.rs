@@ -14,8 +14,8 @@ const MOST_IN_CIRCLE: usize = 3;
 #[rustfmt::skip]
 const LAYERS: [(&str, &[&str]); 6] = [
     ("server/http", &[
-        "client date event limits listen mapped_file path prefetch proxy_header status syntax transport validity",
-        "body_source body_file budget client_counts peer progress request worker_group",
+        "client date event latency limits listen mapped_file path prefetch proxy_header status syntax transport validity",
+        "body_source body_file budget client_counts peer progress request request_counts worker_group",
         "response streamed accept",
         "h1 request_budgets",
         "h2 prepared",
@@ -79,7 +79,7 @@ const LAYERS: [(&str, &[&str]); 6] = [
         "lint robots",
     ]),
     ("server/site", &[
-        "inotify log site_options",
+        "inotify labels log site_options",
         "statics",
         "session",
         "form uploads",

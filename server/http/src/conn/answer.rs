@@ -11,9 +11,9 @@ use bytes::Bytes;
 
 use super::cached_response::CachedResponse;
 use super::connections::Connections;
-use super::exchange::{Exchange, PendingResponse};
+use super::exchange::{Exchange, OpenRequest, PendingResponse};
 use super::host::Host;
-use super::output::SentRequest;
+use super::output::{NOT_COUNTED, SentRequest};
 use super::write_batch::BatchedWrite;
 use super::{After, Connection, NextAction, Stage};
 use crate::date::Persistence;
@@ -134,7 +134,7 @@ impl Exchange {
             let hash = host.response_cache.hash(head);
             if let Some(response) = host.response_cache.get(hash, head, self.now, tail) {
                 let response = response.repeat(host.service.wants_done());
-                self.output.push_repeated(response);
+                self.output.push_repeated(response, self.now);
                 host.response_cache.last_len = head.len();
                 self.decoder.skip(head.len());
                 self.body = None;
@@ -190,10 +190,13 @@ impl Exchange {
         head: Head,
         body: Bytes,
     ) -> Option<Stage> {
+        let open;
         let (reply, repeated) = {
             let mut request = self
                 .decoder
                 .request(&head, body, &connection.peer, self.now);
+            open = OpenRequest::of(&request);
+            self.open = Some(open);
             // One with a body was counted when the body began.
             if head.framing == Framing::Length(0) {
                 let (left, client) = (&mut connection.requests_left, &connection.client);
@@ -220,6 +223,9 @@ impl Exchange {
                     && let Some(cached) =
                         CachedResponse::new(&self.decoder, &head, &response, tail, validity)
                 {
+                    let (status, label) = (response.status, response.label);
+                    let counted = open.counted(&mut host.requests, status, label);
+                    let cached = cached.counted_in(counted.series);
                     host.response_cache.insert(hash, cached);
                 }
                 self.queue(host, head, Some(response))
@@ -287,8 +293,13 @@ impl Exchange {
             Version::Http10 => Persistence::KeepAlive,
             Version::Http11 | Version::Http2 => Persistence::Default,
         };
+        let counted = match self.open.take() {
+            Some(open) => open.counted(&mut host.requests, response.status, response.label),
+            // Each request that is answered was open.
+            None => NOT_COUNTED,
+        };
         let tail = host.tails.get(self.now, persistence);
-        self.output.push(Some(head), response, tail);
+        self.output.push(Some(head), response, tail, counted);
         // The time of the next head of a pipeline starts when its turn starts.
         self.head_since = self.now;
         if closes {
@@ -320,7 +331,11 @@ impl Exchange {
             // RFC 9110 section 9.3.2.
             response.body = Body::Empty;
         }
-        self.output.push(None, response, tail);
+        let is_secure = connection.is_secure();
+        let open = self.open.take();
+        let open = open.unwrap_or_else(|| OpenRequest::unread(is_secure, self.now));
+        let counted = open.counted(&mut host.requests, status, 0);
+        self.output.push(None, response, tail, counted);
         self.release(&mut host.budgets);
         self.receiver = None;
         self.refused = Some(status);
@@ -341,8 +356,18 @@ impl Exchange {
         self.refuse(host, connection, Refusal::TooSlow);
     }
 
-    /// Notifies the service of the responses in `exchange` to `peer`, which are sent or never will
-    /// be.
+    /// Counts a request that gets no response, because the connection ends at `stage`.
+    pub(super) fn count_unanswered<S: Service>(&mut self, host: &mut Host<S>, stage: Stage) {
+        if let Some(open) = self.open.take() {
+            let counted = open.counted(&mut host.requests, 0, 0);
+            host.requests.note(counted, 0);
+        } else if stage == Stage::Reading && self.decoder.phase() == Phase::Head {
+            host.counters.heads_abandoned.add(1);
+        }
+    }
+
+    /// Counts the responses in the exchange, and notifies the service of them; they were sent to
+    /// `peer` or never will be.
     pub(super) fn notify_done<S: Service>(&mut self, host: &mut Host<S>, peer: &Peer) {
         let Exchange {
             decoder,
@@ -351,6 +376,7 @@ impl Exchange {
             refused,
             ..
         } = self;
+        output.count_in(&mut host.requests);
         if host.service.wants_done() {
             output.each_request(|told, status, body_bytes| {
                 let request = match told {

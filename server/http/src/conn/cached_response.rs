@@ -16,6 +16,7 @@ use crate::limits::REPEATED_ANSWER;
 use crate::peer::Peer;
 use crate::prefetch::prefetch;
 use crate::request::Request;
+use crate::request_counts::{CountedRequest, SeriesId};
 use crate::response::Response;
 use crate::syntax::FieldSpan;
 use crate::validity::Validity;
@@ -48,13 +49,15 @@ impl CachedExchange {
 pub(super) struct CachedResponse {
     /// The request, the response's head, and a body of at most [`COPIED`] bytes.
     bytes: Rc<[u8]>,
-    request_len: u32,
+    request_len: u16,
+    /// The length of the response's head.
+    head_len: u16,
     /// Index in `bytes` at which the tail of the response's head begins.
     tail_at: u32,
     exchange: Rc<CachedExchange>,
     validity: Validity,
-    /// The length of the response's head.
-    head_len: u32,
+    /// The series in which a hit counts.
+    series: SeriesId,
     status: u16,
     /// True if a request hit the entry since the last sweep of its set.
     pub(super) is_used: bool,
@@ -99,9 +102,15 @@ impl CachedResponse {
                 fields: fields.into(),
             }),
             validity,
+            series: SeriesId::default(),
             status: response.status,
             is_used: true,
         })
+    }
+
+    /// Counts its hits in this series.
+    pub(super) fn counted_in(self, series: SeriesId) -> Self {
+        Self { series, ..self }
     }
 
     /// True if the response may be given to a request that was received at `received`; then its
@@ -153,8 +162,9 @@ impl CachedResponse {
         let needs_exchange = is_reported || self.has_shared_body;
         RepeatedResponse {
             bytes: Rc::clone(&self.bytes),
-            from: self.request_len,
-            head_len: self.head_len,
+            from: u32::from(self.request_len),
+            head_len: u32::from(self.head_len),
+            series: self.series,
             status: self.status,
             is_reported,
             exchange: needs_exchange.then(|| Rc::clone(&self.exchange)),
@@ -191,6 +201,7 @@ pub(super) struct RepeatedResponse {
     /// Index in `bytes` at which the response begins.
     from: u32,
     pub(super) head_len: u32,
+    series: SeriesId,
     pub(super) status: u16,
     pub(super) is_reported: bool,
     /// None if the service is not notified and the body is in `bytes`.
@@ -202,6 +213,15 @@ impl RepeatedResponse {
     #[inline]
     pub(super) fn text(&self) -> &[u8] {
         &self.bytes[self.from as usize..]
+    }
+
+    /// Returns where it counts as the response to a request that was received at this moment.
+    #[inline]
+    pub(super) const fn counted(&self, received: Boottime) -> CountedRequest {
+        CountedRequest {
+            series: self.series,
+            received,
+        }
     }
 
     /// The length of the request, which lies before the response.

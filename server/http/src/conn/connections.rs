@@ -153,6 +153,7 @@ impl<S: Service> Connections<S> {
         }
         if let Some(mut exchange) = connection.exchange.take() {
             exchange.output.abandon_streamed();
+            exchange.count_unanswered(&mut self.host, connection.stage);
             exchange.notify_done(&mut self.host, &connection.peer);
             self.host.give_back(exchange);
         }
@@ -268,6 +269,9 @@ impl<S: Service> Connections<S> {
     #[inline]
     pub(crate) fn expire_deadlines(&mut self, now: Boottime, due: &mut Vec<u32>) {
         self.table.timers.due(now, due);
+        if due.is_empty() {
+            return;
+        }
         for index in due.drain(..) {
             let Some(connection) = self.table.slab.at(index) else {
                 continue;
@@ -282,6 +286,8 @@ impl<S: Service> Connections<S> {
                 }
             });
         }
+        self.send_batch();
+        self.host.requests.settle(Boottime::now());
     }
 
     /// Runs `act` on a connection, then the action that it returns. A panic ends only that

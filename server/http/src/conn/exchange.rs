@@ -13,6 +13,8 @@ use crate::event::StreamToken;
 use crate::h1::{Decoder, Head};
 use crate::limits::SPARE_BUFFERS;
 use crate::progress::TransferProgress;
+use crate::request::Request;
+use crate::request_counts::{CountedRequest, RequestCounter, RequestKind, SeriesKey};
 use crate::response::Response;
 use crate::streamed::BodyReceiver;
 
@@ -44,6 +46,8 @@ pub(crate) struct Exchange {
     /// The first request, if it was looked up before the exchange began and the response cache has
     /// no response.
     pub(super) first_miss: Option<RequestHash>,
+    /// The request whose head is complete, until its response is queued.
+    pub(super) open: Option<OpenRequest>,
     /// The status with which the last request was refused, until the service is notified.
     pub(super) refused: Option<u16>,
 }
@@ -54,6 +58,48 @@ pub(super) enum BodyPlace {
     /// Memory, because no file can be had.
     MemoryOnly,
     File(BodyFile),
+}
+
+/// Facts of a request by which it is counted.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct OpenRequest {
+    kind: RequestKind,
+    received: Boottime,
+}
+
+impl OpenRequest {
+    pub(super) fn of(request: &Request<'_>) -> Self {
+        Self {
+            kind: RequestKind::of(request),
+            received: request.received,
+        }
+    }
+
+    /// A request whose head could not be read.
+    pub(super) fn unread(is_secure: bool, received: Boottime) -> Self {
+        Self {
+            kind: RequestKind::unread(is_secure),
+            received,
+        }
+    }
+
+    /// Returns where the request counts with its response; without one the status is 0.
+    pub(super) fn counted(
+        self,
+        requests: &mut RequestCounter,
+        status: u16,
+        label: u32,
+    ) -> CountedRequest {
+        let kind = self.kind;
+        CountedRequest {
+            series: requests.series(SeriesKey {
+                label,
+                status,
+                kind,
+            }),
+            received: self.received,
+        }
+    }
 }
 
 /// A response that is being made.
@@ -81,6 +127,7 @@ impl Exchange {
             pending: None,
             cache_miss: None,
             first_miss: None,
+            open: None,
             refused: None,
         }
     }
@@ -96,6 +143,7 @@ impl Exchange {
         self.body_place = BodyPlace::Memory;
         self.receiver = None;
         self.pending = None;
+        self.open = None;
         self.output.streamed = None;
         self.cache_miss = None;
         self.sending = None;

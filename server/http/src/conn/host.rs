@@ -16,6 +16,7 @@ use crate::event::Mailbox;
 use crate::h2::{SharedBuffers, encode_fields};
 use crate::limits::{DRAIN_GRACE, Limits, OUTPUT, Proxies, READ_BUFFER};
 use crate::request_budgets::RequestBudgets;
+use crate::request_counts::RequestCounter;
 use crate::response::Service;
 use crate::worker_group::{Counters, WorkerGroup};
 
@@ -27,6 +28,7 @@ pub(crate) struct Host<S> {
     pub(crate) proxies: Rc<Proxies>,
     pub(crate) group: Arc<WorkerGroup>,
     pub(crate) counters: Arc<Counters>,
+    pub(crate) requests: RequestCounter,
     pub(crate) mailbox: Arc<Mailbox>,
     pub(super) tails: Tails,
     pub(super) pool: Pool,
@@ -45,11 +47,13 @@ pub(crate) struct Host<S> {
 impl<S: Service> Host<S> {
     /// Makes what the connections of one listener share, which end their heads with the lines of
     /// `fields`; `is_secured` if they speak TLS.
+    #[allow(clippy::too_many_arguments, reason = "each is a field of its own type")]
     pub(crate) fn new(
         service: S,
         limits: Limits,
         group: Arc<WorkerGroup>,
         counters: Arc<Counters>,
+        requests: RequestCounter,
         mailbox: Arc<Mailbox>,
         fields: String,
         is_secured: bool,
@@ -61,6 +65,7 @@ impl<S: Service> Host<S> {
             limits,
             group,
             counters,
+            requests,
             mailbox,
             tails: Tails::new(fields, encode_fields),
             pool: Pool::new(is_secured),

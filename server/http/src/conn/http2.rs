@@ -28,6 +28,7 @@ use crate::h2::{ErrorCode, FileReader, ReceiveContext, Session, StreamId};
 use crate::limits::{OUTPUT, READ_BUFFER, TURN};
 use crate::peer::Peer;
 use crate::progress::TransferProgress;
+use crate::request_counts::{CountedRequest, RequestCounter};
 use crate::response::Service;
 use crate::worker_group::Counters;
 
@@ -57,6 +58,9 @@ pub(super) struct Http2 {
     sending: Option<TransferProgress>,
     /// Bytes that were sent since then.
     sent: u64,
+    /// Requests whose last frames are written but may not be with the socket, and the bytes of
+    /// their bodies.
+    written: Vec<(CountedRequest, u64)>,
     /// Streams of which the service was told that they were refused.
     pub(super) refused: Vec<StreamId>,
     /// Bodies that go to files, or that can go to none.
@@ -162,6 +166,7 @@ impl<S: Service> Connections<S> {
             unsent: Vec::new(),
             sending: None,
             sent: 0,
+            written: Vec::new(),
             refused: Vec::new(),
             bodies: Vec::new(),
             receivers: Vec::new(),
@@ -387,6 +392,7 @@ impl Http2 {
             }
             self.unsent = Vec::new();
             self.sending = None;
+            self.count_written(&mut all.host.requests);
             if *written > OUTPUT {
                 return Written::Enough;
             }
@@ -435,9 +441,22 @@ impl Http2 {
         progress.moved_to(sent, now);
     }
 
+    /// Counts the requests whose responses are with the socket.
+    fn count_written(&mut self, requests: &mut RequestCounter) {
+        for (counted, body_bytes) in self.written.drain(..) {
+            requests.note(counted, body_bytes);
+        }
+    }
+
     /// Notifies the service of streams that have ended.
     pub(super) fn note_ended<S: Service>(&mut self, host: &mut Host<S>) {
         while let Some(stream) = self.session.next_ended() {
+            let counted = stream.counted(&mut host.requests, &self.peer);
+            match stream.is_complete() {
+                true => self.written.push((counted, stream.body_bytes())),
+                // Nothing of it will be sent.
+                false => host.requests.note(counted, stream.body_bytes()),
+            }
             let is_refused = self
                 .refused
                 .iter()
@@ -463,6 +482,7 @@ impl Http2 {
         self.sources.clear();
         self.session.abandon();
         self.note_ended(host);
+        self.count_written(&mut host.requests);
         if self.counted > 0 {
             host.budgets.release(self.holder());
         }

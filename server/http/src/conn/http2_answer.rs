@@ -15,6 +15,7 @@ use super::http2::Http2;
 use crate::date::Tails;
 use crate::h1::Refusal;
 use crate::h2::{KnownResponse, SessionEvent, StreamId};
+use crate::request_counts::{RequestKind, SeriesKey};
 use crate::response::{Reply, Response, Service};
 
 /// A response that is being made.
@@ -113,10 +114,12 @@ impl Http2 {
             return self.refuse_stream(&mut all.host, stream, refusal);
         }
         let had_body = self.session.had_body(stream);
+        let kind;
         let (reply, wants_validity) = {
             let Some(mut request) = self.session.request(stream, &self.peer, self.now) else {
                 return;
             };
+            kind = RequestKind::of(&request);
             // One with a body was counted when the body began.
             if !had_body {
                 let (left, counts) = (&mut self.requests_left, self.counts.as_ref());
@@ -137,7 +140,12 @@ impl Http2 {
                     && let Some(known) =
                         KnownResponse::new(&self.session, stream, &response, validity)
                 {
-                    let known = Rc::new(known);
+                    let series = all.host.requests.series(SeriesKey {
+                        label: response.label,
+                        status: response.status,
+                        kind,
+                    });
+                    let known = Rc::new(known.counted_in(series));
                     all.host.response_cache.insert_http2(hash, &known);
                     self.session.learn(stream, &known);
                 }

@@ -8,6 +8,7 @@ use std::io::IoSlice;
 use std::rc::Rc;
 use std::sync::Arc;
 
+use base_clock::Boottime;
 use bytes::Bytes;
 
 use super::cached_response::{CachedExchange, RepeatedResponse};
@@ -16,6 +17,7 @@ use super::{After, Stage};
 use crate::body_source::StreamedBody;
 use crate::h1::Head;
 use crate::request::Version;
+use crate::request_counts::{CountedRequest, RequestCounter};
 use crate::response::{Body, Response};
 use crate::status::is_bodiless;
 
@@ -25,6 +27,7 @@ pub(super) const COPIED: usize = 2 << 10;
 #[derive(Debug)]
 struct QueuedResponse {
     answers: AnsweredRequest,
+    counted: CountedRequest,
     status: u16,
     /// Index at which the head and a small body end in the text. They begin where the previous
     /// response ends.
@@ -98,6 +101,9 @@ pub(super) struct FilePart {
     pub(super) len: u64,
 }
 
+/// An interim response, a part of a body, or the answer to bytes that were not read.
+pub(super) const NOT_COUNTED: CountedRequest = CountedRequest::NONE;
+
 /// The queue. Everything before `first` is written. The queue is emptied when all of it is written.
 #[derive(Default)]
 pub(super) struct Output {
@@ -135,7 +141,13 @@ impl Output {
 
     /// Queues `response`, whose head ends with `tail`. To HEAD, and with a status that has none, no
     /// body is sent.
-    pub(super) fn push(&mut self, mut request: Option<Head>, response: Response, tail: &[u8]) {
+    pub(super) fn push(
+        &mut self,
+        mut request: Option<Head>,
+        response: Response,
+        tail: &[u8],
+        mut counted: CountedRequest,
+    ) {
         let without_body = is_bodiless(response.status) || request.is_some_and(|head| head.is_head);
         let before = self.text.len();
         for part in [&response.head[..], &response.extra, tail] {
@@ -155,12 +167,13 @@ impl Output {
             }
             Body::Empty | Body::File { .. } => LargeBody::None,
             Body::Streamed(body) => {
-                self.begin_streamed(request.take(), response.status, &body, tail.len())
+                let counted = std::mem::take(&mut counted);
+                self.begin_streamed(request.take(), counted, response.status, &body, tail.len())
             }
         };
         self.waiting += self.text.len() - before + body.bytes().len();
         let answers = request.map_or(AnsweredRequest::Nothing, |head| self.add_head(head));
-        self.queue(answers, response.status, copied, body, 0);
+        self.queue(answers, counted, response.status, copied, body, 0);
     }
 
     /// The head of a response whose body is made while it is sent is in the text, before a tail of
@@ -169,6 +182,7 @@ impl Output {
     fn begin_streamed(
         &mut self,
         request: Option<Head>,
+        counted: CountedRequest,
         status: u16,
         body: &StreamedBody,
         tail: usize,
@@ -179,7 +193,7 @@ impl Output {
             let line = b"Transfer-Encoding: chunked\r\n";
             self.text.splice(at..at, line.iter().copied());
         }
-        let body = OutgoingBody::new(request, status, body.take(), is_chunked);
+        let body = OutgoingBody::new(request, counted, status, body.take(), is_chunked);
         self.streamed = Some(Box::new(body));
         LargeBody::Streamed
     }
@@ -194,7 +208,7 @@ impl Output {
         } else {
             body = LargeBody::Bytes(piece);
         }
-        self.queue(AnsweredRequest::Nothing, 200, 0, body, 0);
+        self.queue(AnsweredRequest::Nothing, NOT_COUNTED, 200, 0, body, 0);
     }
 
     /// Queues the last bytes of a body that was made while it was sent.
@@ -205,6 +219,7 @@ impl Output {
         let answers = request.map_or(AnsweredRequest::Nothing, |head| self.add_head(head));
         self.queue(
             answers,
+            streamed.counted,
             streamed.status,
             0,
             LargeBody::None,
@@ -220,6 +235,7 @@ impl Output {
     fn queue(
         &mut self,
         answers: AnsweredRequest,
+        counted: CountedRequest,
         status: u16,
         copied: usize,
         body: LargeBody,
@@ -227,6 +243,7 @@ impl Output {
     ) {
         self.queue.push(QueuedResponse {
             answers,
+            counted,
             status,
             text_end: self.text.len(),
             copied,
@@ -263,13 +280,14 @@ impl Output {
         AnsweredRequest::Decoded(at)
     }
 
-    /// Queues a cached response.
-    pub(super) fn push_repeated(&mut self, response: RepeatedResponse) {
+    /// Queues a cached response to a request that was received at this moment.
+    pub(super) fn push_repeated(&mut self, response: RepeatedResponse, received: Boottime) {
         let text = response.text();
         self.text.extend_from_slice(text);
         let copied = text.len() - response.head_len as usize;
         self.waiting += text.len() + response.body().len();
         let status = response.status;
+        let counted = response.counted(received);
         let body = match &response.exchange {
             Some(exchange) if !exchange.body.is_empty() => LargeBody::Cached(Rc::clone(exchange)),
             _ => LargeBody::None,
@@ -278,14 +296,14 @@ impl Output {
             Some(exchange) if response.is_reported => AnsweredRequest::Cached(exchange),
             _ => AnsweredRequest::Nothing,
         };
-        self.queue(answers, status, copied, body, 0);
+        self.queue(answers, counted, status, copied, body, 0);
     }
 
     /// `100 Continue` (RFC 9110 section 15.2.1).
     pub(super) fn push_continue(&mut self) {
         let head = Bytes::from_static(b"HTTP/1.1 100 Continue\r\n\r\n");
         let response = Response::prepared(100, head, Bytes::new(), Body::Empty);
-        self.push(None, response, b"");
+        self.push(None, response, b"", NOT_COUNTED);
     }
 
     /// True if the last response in the queue is a file, after which nothing may be queued until it
@@ -425,6 +443,19 @@ impl Output {
         }
     }
 
+    /// Notes the requests whose responses are in the queue, with the body bytes that were written.
+    pub(super) fn count_in(&self, requests: &mut RequestCounter) {
+        let mut start = 0;
+        for queued in &self.queue {
+            if !queued.counted.series.is_none() {
+                let of_head = queued.text_end - start - queued.copied;
+                let of_body = queued.written.saturating_sub(of_head) as u64;
+                requests.note(queued.counted, of_body + queued.file_written);
+            }
+            start = queued.text_end;
+        }
+    }
+
     /// Empties the queue.
     pub(super) fn clear(&mut self) {
         self.text.clear();
@@ -470,7 +501,7 @@ mod tests {
                 &[b'y'; COPIED + 1],
             ];
             for body in bodies {
-                output.push(None, response(body.to_vec()), b"end\r\n");
+                output.push(None, response(body.to_vec()), b"end\r\n", NOT_COUNTED);
             }
             let whole = bytes(&output);
             let expected: Vec<u8> = bodies
@@ -493,10 +524,17 @@ mod tests {
     #[test]
     fn few_small_responses_are_one_slice_and_a_large_body_is_its_own() {
         let mut output = Output::default();
-        (0..3).for_each(|_| output.push(None, response(vec![b'x'; 100]), b"end\r\n"));
+        for _ in 0..3 {
+            output.push(None, response(vec![b'x'; 100]), b"end\r\n", NOT_COUNTED);
+        }
         let mut slices = [IoSlice::new(&[]); 16];
         assert_eq!(output.slices(&mut slices), 1);
-        output.push(None, response(vec![b'x'; COPIED + 1]), b"end\r\n");
+        output.push(
+            None,
+            response(vec![b'x'; COPIED + 1]),
+            b"end\r\n",
+            NOT_COUNTED,
+        );
         assert_eq!(output.slices(&mut [IoSlice::new(&[]); 16]), 2);
     }
 }

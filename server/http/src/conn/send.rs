@@ -6,6 +6,7 @@ use rustix::net::{Shutdown, shutdown};
 use super::connections::Connections;
 use super::exchange::Exchange;
 use super::host::Host;
+use super::output::NOT_COUNTED;
 use super::socket::IoOutcome;
 use super::{After, Connection, NextAction, Stage};
 use crate::date::Persistence;
@@ -111,7 +112,7 @@ impl<S: Service> Connections<S> {
         (!is_stuck).then_some(step)
     }
 
-    /// Sends a response without a request, and ends.
+    /// Sends a response without a request, which counts as a connection only, and ends.
     pub(crate) fn respond_and_linger(
         &mut self,
         connection: &mut Connection,
@@ -121,7 +122,7 @@ impl<S: Service> Connections<S> {
         let now = Boottime::now();
         exchange.begin(now);
         let tail = self.host.tails.get(now, Persistence::Close);
-        exchange.output.push(None, response, tail);
+        exchange.output.push(None, response, tail, NOT_COUNTED);
         connection.exchange = Some(exchange);
         connection.stage = Stage::Sending(After::Linger);
         self.drive(connection)

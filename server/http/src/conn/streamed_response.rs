@@ -18,6 +18,7 @@ use super::{After, Connection, NextAction, Stage};
 use crate::body_source::{BodySource, NextPiece, next_piece};
 use crate::h1::Head;
 use crate::limits::OUTPUT;
+use crate::request_counts::CountedRequest;
 use crate::response::Service;
 
 /// Bytes of pieces that are sent together.
@@ -31,6 +32,8 @@ const SMALL: usize = 2 << 10;
 pub(super) struct OutgoingBody {
     /// The request, for the access log.
     pub(super) request: Option<Head>,
+    /// Where the request counts with the last byte.
+    pub(super) counted: CountedRequest,
     pub(super) status: u16,
     /// None: another response had the source.
     source: Option<Box<dyn BodySource>>,
@@ -59,12 +62,14 @@ enum Filled {
 impl OutgoingBody {
     pub(super) fn new(
         request: Option<Head>,
+        counted: CountedRequest,
         status: u16,
         source: Option<Box<dyn BodySource>>,
         is_chunked: bool,
     ) -> Self {
         Self {
             request,
+            counted,
             status,
             source,
             waker: None,

@@ -13,7 +13,7 @@ use bytes::Bytes;
 
 use super::answer::{begin_answering, response_to};
 use super::connections::Connections;
-use super::exchange::Exchange;
+use super::exchange::{Exchange, OpenRequest};
 use super::host::Host;
 use super::{Connection, NextAction, Stage};
 use crate::event::Mailbox;
@@ -34,6 +34,7 @@ impl Exchange {
         let handling = {
             let decoder = &self.decoder;
             let request = decoder.request(&head, Bytes::new(), &connection.peer, self.now);
+            self.open = Some(OpenRequest::of(&request));
             let (left, client) = (&mut connection.requests_left, &connection.client);
             if let Err(refusal) = host.admit_request(left, client.0.as_ref(), &request) {
                 return self.end_body(host, head, Some(response_to(refusal)));
@@ -160,6 +161,7 @@ impl Exchange {
         let reply = {
             let decoder = &self.decoder;
             let request = decoder.request(&head, Bytes::new(), peer, self.now);
+            self.open = Some(OpenRequest::of(&request));
             let finish = AssertUnwindSafe(|| match receiver.receive(rest) {
                 Ok(()) => receiver.finish(&request),
                 Err(response) => response.into(),

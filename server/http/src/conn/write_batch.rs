@@ -138,8 +138,10 @@ impl<S: Service> Connections<S> {
         self.host.counters.bytes_out.add(sent as u64);
         connection.moved(sent + response.request_len());
         if sent == len {
+            let body_bytes = (sent - response.head_len as usize) as u64;
+            let counted = response.counted(received);
+            self.host.requests.note(counted, body_bytes);
             if let Some(exchange) = response.exchange.filter(|_| response.is_reported) {
-                let body_bytes = (sent - response.head_len as usize) as u64;
                 let request = exchange.request(&connection.peer, received);
                 self.host
                     .notify(|service| service.done(&request, response.status, body_bytes));
@@ -149,7 +151,7 @@ impl<S: Service> Connections<S> {
         let mut exchange = self.host.pool.take();
         exchange.begin(received);
         exchange.answered = 1;
-        exchange.output.push_repeated(response);
+        exchange.output.push_repeated(response, received);
         exchange.output.wrote(sent);
         exchange.sent = sent as u64;
         self.send_on(connection, exchange);

@@ -16,6 +16,7 @@ use super::response_head::encode_head;
 use super::session::Session;
 use super::stream::StreamId;
 use crate::limits::REPEATED_ANSWER;
+use crate::request_counts::SeriesId;
 use crate::response::Response;
 use crate::validity::Validity;
 
@@ -33,6 +34,8 @@ pub(crate) struct KnownResponse {
     /// The header block without its date.
     pub(super) head: Box<[u8]>,
     pub(super) body: Bytes,
+    /// The series in which a hit counts.
+    pub(super) series: SeriesId,
     validity: Validity,
     /// Set by each repetition, so that what connections repeat is not dropped first.
     is_used: Cell<bool>,
@@ -59,9 +62,15 @@ impl KnownResponse {
                 true => Bytes::copy_from_slice(body),
                 false => body.clone(),
             },
+            series: SeriesId::default(),
             validity,
             is_used: Cell::new(true),
         })
+    }
+
+    /// Counts its hits in this series.
+    pub(crate) fn counted_in(self, series: SeriesId) -> Self {
+        Self { series, ..self }
     }
 
     /// Returns whether it answers the request whose head has this [text](Session::repeatable_text).

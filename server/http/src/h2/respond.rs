@@ -18,6 +18,7 @@ impl Session {
         if let Some(stream) = self.begin_response(stream) {
             push_head(&mut stream.response.block, response);
             stream.response.block.extend_from_slice(date);
+            stream.response.label = response.label();
             stream.set_response(response.status(), response.body().clone());
         }
     }

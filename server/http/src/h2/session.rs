@@ -158,6 +158,7 @@ impl Session {
         received: Boottime,
     ) -> Option<Request<'_>> {
         let stream = self.streams.get_mut(stream.0)?;
+        stream.received = received;
         let body = match stream.whole_body.take() {
             Some(body) => body,
             None if stream.body.is_empty() => Bytes::new(),

@@ -16,6 +16,7 @@ use crate::limits::{SPARE_STREAMS, STREAM_WINDOW};
 use crate::peer::Peer;
 use crate::progress::TransferProgress;
 use crate::request::Request;
+use crate::request_counts::{CountedRequest, RequestCounter, RequestKind, SeriesKey};
 use crate::response::Body;
 
 /// The number of a stream on its connection.
@@ -77,6 +78,8 @@ pub(crate) struct Http2Stream {
     pub(super) paused_since: Option<Boottime>,
     /// The whole body, if the driver has put it together.
     pub(super) whole_body: Option<Bytes>,
+    /// When the request was received, as far as it has been.
+    pub(super) received: Boottime,
     pub(super) receive_window: ReceiveWindow,
     pub(super) receiving: TransferProgress,
     /// 100 (Continue) is to be sent.
@@ -101,6 +104,8 @@ pub(crate) struct Http2Stream {
 #[derive(Debug, Default)]
 pub(super) struct QueuedReply {
     pub(super) status: u16,
+    /// The label by which the request is counted.
+    pub(super) label: u32,
     /// The header block; empty when it is written, or when there is no response yet.
     pub(super) block: Vec<u8>,
     pub(super) body: Body,
@@ -148,6 +153,25 @@ impl Http2Stream {
         Some(self.response.status).filter(|&status| status != 0)
     }
 
+    /// Returns where the request counts, with the response that it got.
+    pub(crate) fn counted(&self, requests: &mut RequestCounter, peer: &Peer) -> CountedRequest {
+        let received = self.received;
+        let series = match &self.repeated {
+            Some(response) => response.series,
+            None => requests.series(SeriesKey {
+                label: self.response.label,
+                status: self.response.status,
+                kind: RequestKind::of(&self.request(peer, received)),
+            }),
+        };
+        CountedRequest { series, received }
+    }
+
+    /// Returns whether the last frame of its response was written.
+    pub(crate) const fn is_complete(&self) -> bool {
+        self.response.is_complete
+    }
+
     /// Bytes of the response's body that were written.
     pub(crate) const fn body_bytes(&self) -> u64 {
         self.response.sent
@@ -186,6 +210,7 @@ impl Http2Stream {
     fn begin(&mut self, id: u32, send_window: SendWindow, now: Boottime) {
         self.id = id;
         self.part = RequestPart::Body;
+        self.received = now;
         (self.given, self.is_streamed, self.paused_since) = (0, false, None);
         self.receive_window = ReceiveWindow::new(STREAM_WINDOW);
         self.receiving = TransferProgress::new(now);

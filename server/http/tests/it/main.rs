@@ -10,6 +10,7 @@ mod streaming;
 mod support;
 
 mod clients;
+mod counting;
 mod exchange;
 mod files;
 mod http2;

@@ -50,6 +50,13 @@ struct App {
     prepared: Prepared,
 }
 
+/// Returns the label of the responses at a path.
+pub(crate) fn label(path: &str) -> u32 {
+    let labelled = ["/kept", "/large", "/big", "/later"];
+    let at = labelled.iter().position(|labelled| *labelled == path);
+    at.map_or(0, |at| at as u32 + 7)
+}
+
 /// Makes the response of `/prepared`.
 pub(crate) fn prepared() -> Prepared {
     Prepared::new(Parts {
@@ -81,7 +88,9 @@ impl App {
     async fn later(gate: Arc<Semaphore>, value: Rc<RefCell<String>>, body: Bytes) -> Response {
         gate.acquire().await.unwrap().forget();
         *value.borrow_mut() = String::from_utf8_lossy(&body).into_owned();
-        Response::builder(200).body(body)
+        Response::builder(200)
+            .body(body)
+            .with_label(label("/later"))
     }
 
     /// Waits for the gate while nothing else of the worker goes on, then answers.
@@ -174,8 +183,10 @@ impl Service for App {
                     value: Rc::clone(&self.value),
                     was: self.value.borrow().clone(),
                 };
+                let response = response.with_label(label(request.path));
                 Reply::Reusable(Box::new((response, Validity::Check(Box::new(validity)))))
             }
+            Reply::Ready(response) => response.with_label(label(request.path)).into(),
             reply => reply,
         }
     }
@@ -270,7 +281,7 @@ impl Server {
     }
 
     pub(crate) fn connect(&self) -> Client {
-        Client(Connection::open(self.addr))
+        Client::open(self.addr)
     }
 
     /// The server still does what it is for.
@@ -315,6 +326,10 @@ impl Client {
     #[track_caller]
     pub(crate) fn send(&mut self, bytes: impl AsRef<[u8]>) {
         self.0.send(bytes);
+    }
+
+    pub(crate) fn open(addr: SocketAddr) -> Self {
+        Self(Connection::open(addr))
     }
 
     pub(crate) fn get(&mut self, target: &str) {

@@ -31,6 +31,7 @@ mod live_browser;
 mod log;
 mod manual;
 mod memory;
+mod metrics;
 mod page_redirects;
 mod promise;
 mod relay;

@@ -3,7 +3,7 @@
 use std::{net::Ipv4Addr, time::Duration};
 
 use base_clock::Boottime;
-use millpond_http::{Client, Request};
+use millpond_http::{Client, Request, says_crawler};
 use millpond_pages::{Arrival, Priority};
 
 use crate::core::Core;
@@ -17,7 +17,7 @@ pub(crate) fn priority_of(request: &Request<'_>, is_api: bool) -> Priority {
         let value = field(name);
         value.starts_with(b"prefetch") || value.starts_with(b"prerender")
     });
-    if says_crawler(field("user-agent")) {
+    if says_crawler(request) {
         Priority::Bot
     } else if is_ahead {
         Priority::Prefetch
@@ -26,16 +26,6 @@ pub(crate) fn priority_of(request: &Request<'_>, is_api: bool) -> Priority {
     } else {
         Priority::Document
     }
-}
-
-/// True if a client says itself that it is a crawler: by one of the words that crawlers use for
-/// themselves.
-fn says_crawler(agent: &[u8]) -> bool {
-    const WORDS: [&[u8]; 3] = [b"bot", b"crawl", b"spider"];
-    WORDS.iter().any(|word| {
-        let mut windows = agent.windows(word.len());
-        windows.any(|window| window.eq_ignore_ascii_case(word))
-    })
 }
 
 /// A request with a priority.

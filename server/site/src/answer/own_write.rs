@@ -10,7 +10,7 @@ use base_clock::Boottime;
 use millpond_db::Position;
 use millpond_http::Response;
 
-use crate::answer::Ask;
+use crate::{answer::Ask, labels::AnswerKind};
 use millpond_pages::CacheStatus;
 
 impl Ask {
@@ -28,7 +28,7 @@ impl Ask {
         match self.core.store.get(&self.key, Boottime::now()) {
             Ok(hit) => {
                 self.page.counters.hit(0);
-                self.respond(hit.value(), CacheStatus::Hit.line())
+                AnswerKind::Hit.of(self.respond(hit.value(), CacheStatus::Hit.line()))
             }
             Err(why) => self.answer(why).await,
         }

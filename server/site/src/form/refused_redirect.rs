@@ -17,6 +17,7 @@ use crate::answer::{
     cached::{Cached, PageFailure},
     render::{RenderedForm, render_with_form},
 };
+use crate::labels::AnswerKind;
 use millpond_site_compile::refusal::flash::Flash;
 
 impl Ask {
@@ -69,7 +70,7 @@ impl Ask {
                 for cookie in self.generation.sessions.end_flash(&request) {
                     lines.extend_from_slice(format!("Set-Cookie: {cookie}\r\n").as_bytes());
                 }
-                prepared.respond(&request, Bytes::from(lines))
+                AnswerKind::Bypass.of(prepared.respond(&request, Bytes::from(lines)))
             }
             RenderedForm::Missing(at) => self.respond(&Arc::new(Cached::Missing(at)), Bytes::new()),
             RenderedForm::Failed => self.respond(&Arc::new(Cached::Failed(failed)), Bytes::new()),

@@ -229,6 +229,7 @@ fn assemble(
         statics,
         sessions,
         pages,
+        routes: Box::default(),
     };
     let circles = generation.rules.as_ref().map_or_else(Vec::new, |rules| {
         loops(rules, |path| {

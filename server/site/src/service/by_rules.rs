@@ -21,6 +21,7 @@ impl SiteService {
             generation,
             request: &inner,
             path,
+            route: at.route,
         };
         if let Some(found) = generation.pages.router.find(path) {
             return self.page(at, key, &found);

@@ -7,9 +7,10 @@ use millpond_http::Request;
 use crate::{
     core::{Core, Generation},
     dev::refusals::files_of,
+    labels::KnownRoute,
 };
 use millpond_site_compile::page::{Form, Page};
-use millpond_site_format::access::SessionRequirements;
+use millpond_site_format::{access::SessionRequirements, route::Match};
 
 /// Context of a request from the moment at which its path is known.
 #[derive(Clone, Copy)]
@@ -18,6 +19,17 @@ pub(crate) struct RequestContext<'r> {
     pub(crate) request: &'r Request<'r>,
     /// The path in its normal form, at which an answer is looked for.
     pub(crate) path: &'r str,
+    /// Place for the route whose page or form answers.
+    pub(crate) route: &'r KnownRoute,
+}
+
+impl RequestContext<'_> {
+    /// Notes the route that answers.
+    #[inline]
+    pub(crate) fn note_route(self, found: &Match<'_>) {
+        let number = self.generation.routes.get(found.page);
+        self.route.set(number.copied().unwrap_or_default());
+    }
 }
 
 /// Thing that a visitor is to enter.

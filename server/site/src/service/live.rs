@@ -15,6 +15,7 @@ use crate::{
         owned,
         visitor::Visitor,
     },
+    labels::AnswerKind,
     live::{
         board::LivePage,
         script::{FOLDER, STREAM, script},
@@ -50,7 +51,8 @@ impl SiteService {
                 let compressor = &self.core.compressor;
                 compressor.request_coding(&script.prepared, coding, |_| {});
             }
-            script.prepared.respond(request, Bytes::new()).into()
+            let response = script.prepared.respond(request, Bytes::new());
+            AnswerKind::Static.of(response).into()
         })
     }
 
@@ -89,6 +91,7 @@ impl SiteService {
             generation: at.generation,
             request: &inner,
             path: &inner_path,
+            route: at.route,
         };
         let Some((page, session)) = self.live_page(at) else {
             return gone().into();
@@ -117,7 +120,7 @@ impl SiteService {
             let known = known.filter(|(_, known)| Arc::ptr_eq(known, &page));
             let version = known.map_or(0, |(version, _)| version);
             match LiveStream::new(&page, ticket, version, (tag, &has), session.as_ref()) {
-                Some(stream) => streamed(stream),
+                Some(stream) => AnswerKind::Live.of(streamed(stream)),
                 None => turned_away(),
             }
         };

@@ -11,6 +11,7 @@ use crate::{
     answer::{cached::Cached, owned, visitor::Visitor},
     core::error_answer::ErrorAnswer,
     dev::refusals,
+    labels::AnswerKind,
     session::Session,
 };
 use millpond_site_compile::page::Page;
@@ -84,6 +85,7 @@ impl SiteService {
     ) -> Reply {
         let (generation, request) = (at.generation, at.request);
         let missing = generation.respond(page, value, request, CacheStatus::Hit.line());
+        let missing = AnswerKind::Hit.of(missing);
         if self.core.dev.is_none() {
             return missing.into();
         }

@@ -12,6 +12,7 @@ use millpond_http::{Body, Content, Parts, Prepared, Request, Response};
 use super::methods::{not_allowed, options};
 use crate::{
     core::Generation,
+    labels::AnswerKind,
     statics::{open, refused},
     uploads::{Uploads, stored},
 };
@@ -66,7 +67,7 @@ pub(super) fn respond(
         codings: Vec::new(),
     };
     let prepared = Prepared::with_content(&parts, content);
-    Some(prepared.respond(request, Bytes::new()))
+    Some(AnswerKind::Static.of(prepared.respond(request, Bytes::new())))
 }
 
 fn media_type(kind: &FileType) -> String {

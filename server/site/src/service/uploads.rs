@@ -10,6 +10,7 @@ use crate::{
     SiteService,
     core::{Generation, error_answer::refusal_answer},
     form::{Encoding, body::BodyKind, submit::Submission},
+    labels::{KnownRoute, Labeler},
     service::context::RequestContext,
     uploads::FileReceiver,
 };
@@ -22,6 +23,7 @@ impl SiteService {
         &self,
         generation: &Arc<Generation>,
         request: &Request<'_>,
+        route: &KnownRoute,
     ) -> BodyHandling {
         let Some(path) = path::normalize(request.path)
             .ok()
@@ -30,12 +32,12 @@ impl SiteService {
             return BodyHandling::Whole;
         };
         let handling = match &generation.rules {
-            None => self.at_path(generation, request, &path),
+            None => self.at_path(generation, request, &path, route),
             Some(rules) if rules.redirect(&path, request.query).is_some() => {
                 return BodyHandling::Whole;
             }
             Some(rules) => match rules.rewrite(&path, request.query) {
-                None => self.at_path(generation, request, &path),
+                None => self.at_path(generation, request, &path, route),
                 Some(target) => {
                     let (path, query) = split(&target);
                     let path = generation.place_of(&path);
@@ -43,7 +45,7 @@ impl SiteService {
                     inner.path = target.split_once('?').map_or(&*target, |(path, _)| path);
                     inner.query = query;
                     inner.target = &target;
-                    self.at_path(generation, &inner, path)
+                    self.at_path(generation, &inner, path, route)
                 }
             },
         };
@@ -63,6 +65,7 @@ impl SiteService {
                     generation: Arc::clone(generation),
                     path: path.into_owned(),
                     admission,
+                    labeler: self.labeler(request, route),
                 }))
             }
             (Ok(_), Begun::Whole) => BodyHandling::Whole,
@@ -70,7 +73,13 @@ impl SiteService {
     }
 
     /// Decides about the body at a path in its normal form.
-    fn at_path(&self, generation: &Arc<Generation>, request: &Request<'_>, path: &str) -> Begun {
+    fn at_path(
+        &self,
+        generation: &Arc<Generation>,
+        request: &Request<'_>,
+        path: &str,
+        route: &KnownRoute,
+    ) -> Begun {
         let Some(found) = generation.pages.router.find(path) else {
             return Begun::Whole;
         };
@@ -85,7 +94,9 @@ impl SiteService {
             generation,
             request,
             path,
+            route,
         };
+        at.note_route(&found);
         let submission = match self.submission(at, method, &found) {
             Ok(submission) => submission,
             Err(refused) => return Begun::Refused(refused),
@@ -133,6 +144,7 @@ struct FormReceiver {
     generation: Arc<Generation>,
     path: String,
     admission: Admission,
+    labeler: Labeler,
 }
 
 impl BodyReceiver for FormReceiver {
@@ -148,7 +160,9 @@ impl BodyReceiver for FormReceiver {
         let received = self.files.receive(piece);
         received.map_err(|refusal| {
             let response = self.submission.refuse_upload(&refusal);
-            self.generation.with_fields(&self.path, response)
+            let mut response = self.generation.with_fields(&self.path, response);
+            self.labeler.label(&mut response);
+            response
         })
     }
 
@@ -159,16 +173,19 @@ impl BodyReceiver for FormReceiver {
             generation,
             path,
             admission,
+            labeler,
         } = *self;
         let reply = match admission.is_over(Boottime::now()) {
             true => refuse_late(&submission),
             false => submit(submission, files),
         };
         let reply = admission.apply(reply);
-        match &generation.rules {
+        let mut reply = match &generation.rules {
             Some(rules) => rules.with_fields(&path, reply),
             None => reply,
-        }
+        };
+        labeler.label_reply(&mut reply);
+        reply
     }
 }
 
