@@ -1,15 +1,12 @@
 //! `millpond explain`: asks a running server why it answers an address as it does.
 
 use std::fmt::Write as _;
-use std::io::{Read as _, Write as _};
-use std::net::{SocketAddr, TcpStream};
-use std::path::PathBuf;
-use std::time::Duration;
+use std::net::SocketAddr;
 
 use clap::Args;
-use millpond_site::Config;
 use serde_json::Value;
 
+use super::admin_option::{AdminOption, get};
 use crate::admin::EXPLAIN;
 use crate::failure::{CommandFailure, CommandResult};
 use crate::output::{say, write_out};
@@ -21,12 +18,8 @@ use base_chart::number;
 pub(crate) struct ExplainArgs {
     /// The address: http://host/path?query, or only the path
     url: String,
-    /// The folder of the site that is served; its admin.listen says where to ask
-    #[arg(long, default_value = ".", value_name = "DIR")]
-    site: PathBuf,
-    /// Ask here instead of at admin.listen
-    #[arg(long, value_name = "ADDR")]
-    admin: Option<SocketAddr>,
+    #[command(flatten)]
+    admin: AdminOption,
     /// For a visitor with these claims, as in 'user=7,role=editor': a number, true or false is one,
     /// what stands in single quotes is text
     #[arg(long = "as", value_name = "CLAIMS", conflicts_with = "cookie")]
@@ -39,19 +32,10 @@ pub(crate) struct ExplainArgs {
     json: bool,
 }
 
-const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
-
 impl ExplainArgs {
     pub(crate) fn run(self) -> CommandResult {
         let (host, target) = split(&self.url)?;
-        let address = match self.admin {
-            Some(address) => address,
-            None => Config::read(&self.site)?.admin.ok_or_else(|| {
-                CommandFailure::new(format!("{} has no admin.listen, so no server can be asked", self.site.display())).hint(
-                    "write [admin] and listen = \"127.0.0.1:9180\" into its millpond.toml and restart, or give --admin ADDR",
-                )
-            })?,
-        };
+        let address = self.admin.address()?;
         let body = self.ask(address, host, target)?;
         if self.json {
             return write_out(body.trim_end());
@@ -86,7 +70,7 @@ impl ExplainArgs {
                     .hint("give NAME=VALUE as the browser's developer tools show it"));
             }
         };
-        exchange(address, &query.finish(), &cookie)
+        get(address, &format!("{EXPLAIN}?{}", query.finish()), &cookie)
     }
 }
 
@@ -106,30 +90,6 @@ fn split(url: &str) -> CommandResult<(Option<&str>, &str)> {
     let (host, target) = rest.split_at(at);
     let target = target.split_once('#').map_or(target, |(target, _)| target);
     Ok((Some(host), if target.is_empty() { "/" } else { target }))
-}
-
-fn exchange(address: SocketAddr, query: &str, cookie: &str) -> CommandResult<String> {
-    let request = format!(
-        "GET {EXPLAIN}?{query} HTTP/1.1\r\nHost: {address}\r\n{cookie}Connection: close\r\n\r\n"
-    );
-    let exchange = || -> std::io::Result<String> {
-        let mut stream = TcpStream::connect_timeout(&address, ANSWER_TIMEOUT)?;
-        stream.set_read_timeout(Some(ANSWER_TIMEOUT))?;
-        stream.write_all(request.as_bytes())?;
-        let mut answer = String::new();
-        stream.read_to_string(&mut answer)?;
-        Ok(answer)
-    };
-    let answer = exchange().map_err(|error| {
-        CommandFailure::new(format!("{address} does not answer: {error}"))
-            .hint("is the server running, and was it started with this admin.listen?")
-    })?;
-    let (head, body) = answer.split_once("\r\n\r\n").unwrap_or((&answer, ""));
-    if head.starts_with("HTTP/1.1 200 ") {
-        Ok(body.to_owned())
-    } else {
-        Err(CommandFailure::new(format!("{address}: {}", body.trim())))
-    }
 }
 
 fn text(explanation: &Value) -> String {

@@ -1,5 +1,6 @@
 //! The commands, one module each.
 
+mod admin_option;
 mod backup;
 mod check;
 mod database_option;
@@ -7,6 +8,7 @@ mod explain;
 mod new;
 mod serve;
 mod stats;
+mod top;
 mod unit;
 
 use clap::{Parser, Subcommand};
@@ -32,6 +34,7 @@ enum Command {
     New(new::NewArgs),
     Check(check::CheckArgs),
     Explain(explain::ExplainArgs),
+    Top(top::TopArgs),
     Stats(stats::StatsArgs),
     Backup(backup::BackupArgs),
     Unit(unit::UnitArgs),
@@ -45,6 +48,7 @@ impl Cli {
             Command::New(command) => command.run(),
             Command::Check(command) => command.run(),
             Command::Explain(command) => command.run(),
+            Command::Top(command) => command.run(),
             Command::Stats(command) => command.run(),
             Command::Backup(command) => command.run(),
             Command::Unit(command) => command.run(),

@@ -14,7 +14,7 @@ fn help_lists_the_commands_that_exist() {
     assert_eq!(
         commands,
         [
-            "serve", "new", "check", "explain", "stats", "backup", "unit", "help"
+            "serve", "new", "check", "explain", "top", "stats", "backup", "unit", "help"
         ]
     );
     for command in commands.iter().filter(|command| **command != "help") {

@@ -45,6 +45,7 @@ mod support;
 mod syscalls;
 mod systemd;
 mod templates;
+mod top;
 mod unit;
 mod upgrade;
 mod visitors;
