@@ -85,6 +85,10 @@ fn every_kind_of_ddl_changes_the_fingerprint() {
         "do 'begin execute format(''alter database %I set search_path = less, public'', current_database()); end'",
         "set search_path = less, public",
     ] {
+        let is_partial = ddl.contains("set table a where") || ddl.contains("set tables in schema");
+        if is_partial && !fixture.has_partial_publications() {
+            continue;
+        }
         fixture.run(ddl);
         let after = fingerprint(&fixture);
         assert_ne!(after, before, "{ddl}");

@@ -63,6 +63,12 @@ impl AnalysisFixture {
         rows.iter().map(|row| row.get(0)).collect()
     }
 
+    /// True if publications of the server may leave out rows and columns, and have whole schemas:
+    /// since PostgreSQL 15.
+    pub(crate) fn has_partial_publications(&self) -> bool {
+        self.texts("show server_version_num")[0].as_str() >= "150000"
+    }
+
     /// A table's oid by its name.
     pub(crate) fn catalog_oid(&self, table: &str) -> Option<u32> {
         let oid = self.texts(&format!("select '{table}'::regclass::oid::text"));
