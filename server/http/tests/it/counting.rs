@@ -232,6 +232,7 @@ fn given_up(server: &Server) -> (Tally, u64) {
 fn streams(server: &Server, rounds: u32) -> Tally {
     let mut tally = Tally::default();
     let socket = TcpStream::connect(server.addr).unwrap();
+    socket.set_nodelay(true).unwrap();
     socket.set_read_timeout(Some(PATIENCE)).unwrap();
     let mut frames = Frames::open(socket, &[]).unwrap();
     let mut next = (1..).step_by(2);
