@@ -175,7 +175,7 @@ impl Site {
         if makes_ahead {
             let settings = ahead::RefreshSettings {
                 percent: config.refresh_ahead,
-                list: config.warm_list.path(dir, &config.database),
+                list: config.warm_list(dir),
             };
             *site.ahead.lock() = Some(Ahead::start(&site.core, settings));
         }
