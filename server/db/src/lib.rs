@@ -22,6 +22,7 @@
 
 mod advice;
 mod bind;
+mod block_on;
 mod column_set;
 mod data_file;
 mod database;
@@ -50,6 +51,7 @@ mod violated;
 mod written;
 mod written_schema;
 
+pub use block_on::block_on;
 pub use advice::{Advice, Remedy};
 pub use data_file::{
     AppliedFile, FILE_COLUMN, FileChange, FileContent, FileOutcome, FileState, GoneFile,

@@ -16,7 +16,7 @@ mod signals;
 mod successor;
 mod workers;
 
-pub use admin::{Admin, json};
+pub use admin::{Admin, json, only_get};
 pub use figures::Figures;
 pub use inherited::Inherited;
 pub use notify::Notifier;

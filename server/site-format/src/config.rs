@@ -145,7 +145,15 @@ impl Config {
                 .hint("save the file as UTF-8")
         })?;
         let dir = std::path::absolute(dir).map_err(|error| unreadable(dir, &error))?;
-        read::read(&text, &dir)
+        Self::parse(&text, &dir)
+    }
+
+    /// Reads the settings in `text`; paths in it are taken from `dir`, which is absolute.
+    ///
+    /// # Errors
+    /// The first error in the text, in the order of its lines.
+    pub fn parse(text: &str, dir: &Path) -> Result<Self, Problem> {
+        read::read(text, dir)
     }
 
     /// The settings of a site in `dir` (an absolute path) whose file is empty.
