@@ -127,6 +127,13 @@ insert into range values
   ('month', 2592000, 3600, 7200, 86400, 86400),
   ('quarter', 7776000, 3600, 21600, 86400, 86400);
 
+-- The ranges that end now, on whole points.
+create view frame as
+select
+  r.name, r.span, r.grain, r.bucket, r.route_grain, r.route_bucket, c.at as now,
+  (c.at / max(r.bucket, 60) + 1) * max(r.bucket, 60) as stop
+from range r cross join clock c;
+
 -- The points of a chart.
 create table tick (n integer primary key);
 insert into tick
