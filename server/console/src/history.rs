@@ -15,6 +15,8 @@ use crate::{CertificateState, Fact};
 
 /// The routes that have figures of their own in a period. The others are summed.
 const MOST_ROUTES: u64 = 100;
+/// The explanations that are kept.
+const MOST_EXPLAINED: i64 = 50;
 
 /// Statements of a sample, in their order, each with what it needs.
 const STATEMENTS: [(Needs, &str); 12] = [
@@ -185,6 +187,7 @@ impl History {
             }
             "host" => host.map_or(millpond_db::Value::Null, |host| host.to_owned().into()),
             "target" => target.to_owned().into(),
+            "most" => MOST_EXPLAINED.into(),
             _ => body.clone().into(),
         };
         let [insert, prune] = &self.explained;

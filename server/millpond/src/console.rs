@@ -162,9 +162,10 @@ impl Source for ServerSource {
         facts.push(Fact::seconds(feed, "No page is older than", bound));
         let changes = sum(|site| site.store.changes);
         facts.push(Fact::count(feed, "Changes applied", changes));
-        for site in &sites {
-            let reason = &site.store.epoch_reason;
-            facts.push(Fact::text(feed, "All was made anew because", reason));
+        for (number, site) in sites.iter().enumerate() {
+            let of = self.shown.get(number).map(|shown| format!("{shown}: "));
+            let name = format!("{}all was made anew", of.unwrap_or_default());
+            facts.push(Fact::text(feed, &name, &site.store.epoch_reason));
         }
         let work = "Pages being made";
         let mut count = |topic, name: &str, value: u64| facts.push(Fact::count(topic, name, value));
