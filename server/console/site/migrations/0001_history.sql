@@ -111,26 +111,29 @@ create table explained (
   body text not null
 );
 
--- Ranges of time that pages show: by which figures, and how many seconds a point of a chart has.
+-- Ranges of time that pages show: by which figures, how many seconds a point of a chart has, and by
+-- which figures all routes are listed.
 create table range (
   name text primary key,
   span integer not null,
   grain integer not null,
   bucket integer not null,
   route_grain integer not null,
-  route_bucket integer not null
+  route_bucket integer not null,
+  list_grain integer not null
 ) without rowid;
 insert into range values
-  ('hour', 3600, 10, 10, 60, 60),
-  ('day', 86400, 60, 300, 60, 300),
-  ('week', 604800, 60, 1800, 3600, 3600),
-  ('month', 2592000, 3600, 7200, 86400, 86400),
-  ('quarter', 7776000, 3600, 21600, 86400, 86400);
+  ('hour', 3600, 10, 10, 60, 60, 60),
+  ('day', 86400, 60, 300, 60, 300, 3600),
+  ('week', 604800, 60, 1800, 3600, 3600, 3600),
+  ('month', 2592000, 3600, 7200, 86400, 86400, 86400),
+  ('quarter', 7776000, 3600, 21600, 86400, 86400, 86400);
 
 -- The ranges that end now, on whole points.
 create view frame as
 select
-  r.name, r.span, r.grain, r.bucket, r.route_grain, r.route_bucket, c.at as now,
+  r.name, r.span, r.grain, r.bucket, r.route_grain, r.route_bucket, r.list_grain,
+  c.at as now,
   (c.at / max(r.bucket, 60) + 1) * max(r.bucket, 60) as stop
 from range r cross join clock c;
 

@@ -5,9 +5,7 @@
 -- name: routes :many
 with w as (
   select
-    route_grain as grain, route_bucket as bucket, now,
-    (stop - span) / route_grain * route_grain as start,
-    (stop / route_bucket + 1) * route_bucket as stop
+    list_grain as grain, now, (stop - span) / list_grain * list_grain as start, stop
   from frame
   where name = :range
 ), a as (
@@ -35,9 +33,7 @@ limit 101;
 -- name: shown :one?
 with w as (
   select
-    route_grain as grain, route_bucket as bucket, now,
-    (stop - span) / route_grain * route_grain as start,
-    (stop / route_bucket + 1) * route_bucket as stop
+    list_grain as grain, now, (stop - span) / list_grain * list_grain as start, stop
   from frame
   where name = :range
 )

@@ -17,9 +17,9 @@ fn fill(history: &Sqlite) {
                with recursive n (i) as (select 1 union all select i + 1 from n where i < 100)
                select i, '/a/route/of/some/length/' || i from n;
              create temp table moment as
-               with recursive n (grain, at, until) as (
+               with recursive n (grain, at, till) as (
                  select seconds, {DAY} - keep - seconds, {DAY} from grain
-                 union all select grain, at + grain, until from n where at + grain < until
+                 union all select grain, at + grain, till from n where at + grain < till
                ) select grain, at from n;
              insert into sample
                select grain, at, grain * 1000, grain * 2000 + at % 977, grain * 1500 + at % 777,
@@ -29,9 +29,9 @@ fn fill(history: &Sqlite) {
                  15 + at % 30, 380000000 + at % 100000, 210000000 + at % 100000, 40000 + at % 1000, 12
                from moment;
              create temp table route_moment as
-               with recursive n (grain, at, until) as (
+               with recursive n (grain, at, till) as (
                  select seconds, {DAY} - keep - seconds, {DAY} from route_grain
-                 union all select grain, at + grain, until from n where at + grain < until
+                 union all select grain, at + grain, till from n where at + grain < till
                ) select grain, at from n;
              insert into route_sample
                select grain, at, id, grain * 20 + at % 97, grain * 14, grain, at % 17, at % 5, grain,
