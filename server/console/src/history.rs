@@ -54,7 +54,7 @@ enum Needs {
 }
 
 /// What a sample adds to the history.
-pub(crate) struct Sample {
+pub(crate) struct HistorySample {
     pub(crate) at: u64,
     /// When the server started.
     pub(crate) started: u64,
@@ -68,7 +68,7 @@ pub(crate) struct Sample {
     pub(crate) certificates: Value,
 }
 
-impl Sample {
+impl HistorySample {
     /// The state at the start: nothing has been counted yet.
     pub(crate) fn begin(at: u64, facts: &[Fact], certificates: &[CertificateState]) -> Self {
         Self {
@@ -150,7 +150,7 @@ impl History {
     }
 
     /// Writes a sample, in one transaction. False if it could not be written.
-    pub(crate) fn write(&self, sample: &Sample) -> bool {
+    pub(crate) fn write(&self, sample: &HistorySample) -> bool {
         let statements = self.statements.iter();
         let steps = statements
             .filter(|(needs, _)| sample.has(*needs))
@@ -243,7 +243,7 @@ fn try_open(file: &Path, log: fn(&str)) -> Result<(Arc<Site>, History), Vec<Prob
         let written = block_on(database.write(vec![names]));
         written.map(drop).map_err(|error| problem(&error))
     };
-    read_through().inspect_err(|_| site.stop())?;
+    read_through()?;
     let statements = STATEMENTS.iter();
     let statements: Result<Vec<_>, _> = statements
         .map(|(needs, sql)| prepare(sql).map(|query| (*needs, query)))

@@ -116,7 +116,11 @@ impl Console {
 
     /// Takes a last sample, and stops; blocks until all is written.
     pub fn stop(&self) {
-        let thread = self.thread.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let thread = self
+            .thread
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .take();
         drop(thread);
         self.sites.stop();
     }

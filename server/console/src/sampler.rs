@@ -11,7 +11,7 @@ use base_clock::{Boottime, SECOND};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use crate::history::{History, Sample};
+use crate::history::{History, HistorySample};
 use crate::{RouteTotals, Source, Totals};
 
 /// Samples between two of the routes.
@@ -57,7 +57,7 @@ impl<S: Source> Sampler<S> {
         let Some((kept, since)) = &self.kept else {
             self.started = at;
             self.routes = by_route(self.source.routes());
-            let begin = Sample::begin(at, &self.source.facts(), &self.source.certificates());
+            let begin = HistorySample::begin(at, &self.source.facts(), &self.source.certificates());
             self.history.write(&begin);
             self.kept = Some((figures, now));
             return;
@@ -75,14 +75,14 @@ impl<S: Source> Sampler<S> {
         let is_due = self.age >= ROUTES_EVERY;
         let routes = is_due.then(|| by_route(self.source.routes()));
         let routes_added = routes.as_ref().map(|routes| self.routes_added(routes));
-        let sample = Sample {
+        let sample = HistorySample {
             at,
             started: self.started,
             span,
             figures: figures_added.into(),
             durations: durations.into(),
             routes: routes_added.unwrap_or_default().into(),
-            facts: Sample::facts(&self.source.facts()),
+            facts: HistorySample::facts(&self.source.facts()),
             certificates: json!(self.source.certificates()),
         };
         if self.history.write(&sample) {
@@ -149,7 +149,9 @@ fn is_larger(counts: &Map<String, Value>, before: &Map<String, Value>) -> bool {
 fn added(counts: &Map<String, Value>, before: &Map<String, Value>) -> Map<String, Value> {
     let of = |(name, count): (&String, &Value)| {
         let before = before.get(name).and_then(Value::as_u64);
-        let more = count.as_u64().map(|count| grown(count, before.unwrap_or(0)));
+        let more = count
+            .as_u64()
+            .map(|count| grown(count, before.unwrap_or(0)));
         (name.clone(), more.into())
     };
     counts.iter().map(of).collect()

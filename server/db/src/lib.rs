@@ -51,8 +51,8 @@ mod violated;
 mod written;
 mod written_schema;
 
-pub use block_on::block_on;
 pub use advice::{Advice, Remedy};
+pub use block_on::block_on;
 pub use data_file::{
     AppliedFile, FILE_COLUMN, FileChange, FileContent, FileOutcome, FileState, GoneFile,
     KEY_COLUMN, RowCounts, RowSource, TableColumn, TableColumnKind,

@@ -8,7 +8,8 @@ use std::time::Duration;
 use std::{fs, io};
 
 use millpond_certificates::{
-    AcmeOptions, AcmeRenewal, AcmeReport, CertificateStorage, Certificates, FileStorage, PreparedRenewal,
+    AcmeOptions, AcmeRenewal, AcmeReport, CertificateStorage, Certificates, FileStorage,
+    PreparedRenewal,
 };
 use millpond_site::{Config, DatabaseUrl};
 

@@ -61,7 +61,8 @@ pub(crate) fn start(
                 (_, Some(console)) => console.call(request),
                 _ if request.method != "GET" => only_get().into(),
                 _ => {
-                    let paths = "There are /explain?target=/path, /counters, /live and /ready here.\n";
+                    let paths =
+                        "There are /explain?target=/path, /counters, /live and /ready here.\n";
                     Response::text(404, paths).into()
                 }
             };

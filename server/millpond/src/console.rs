@@ -4,7 +4,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use millpond_certificates::Certificates;
+use millpond_certificates::{Certificates, ServedCertificate};
 use millpond_console::{
     CertificateState, Console, Controls, Counts, Fact, Gauges, INTERVAL, ProcessFigures,
     RouteCounts, RouteTotals, Source, Totals,
@@ -168,27 +168,57 @@ impl Source for ServerSource {
             facts.push(Fact::text(feed, &name, &site.store.epoch_reason));
         }
         let work = "Pages being made";
-        let mut count = |topic, name: &str, value: u64| facts.push(Fact::count(topic, name, value));
+        let mut count = |topic: &'static str, name: &str, value: u64| {
+            facts.push(Fact::count(topic, name, value))
+        };
         count(work, "Running", sum(|site| site.admission.running as u64));
         count(work, "Waiting", sum(|site| site.admission.waiting as u64));
         count(work, "Made", sum(|site| site.admission.finished));
         count(work, "Refused at once", sum(|site| site.admission.refused));
-        count(work, "Refused after a wait", sum(|site| site.admission.expired));
+        count(
+            work,
+            "Refused after a wait",
+            sum(|site| site.admission.expired),
+        );
         let memory = "Memory";
-        count(memory, "Pages and results", sum(|site| site.store.entries as u64));
-        count(memory, "Ended by changes", sum(|site| site.store.invalidated));
+        count(
+            memory,
+            "Pages and results",
+            sum(|site| site.store.entries as u64),
+        );
+        count(
+            memory,
+            "Ended by changes",
+            sum(|site| site.store.invalidated),
+        );
         count(memory, "Left for others", sum(|site| site.store.evicted));
         let connections = "Connections";
         count(connections, "Open", http.open as u64);
         count(connections, "Since the start", http.accepted);
         count(connections, "Over the limit", http.over_limit);
-        count(connections, "Requests over a client's rate", http.over_client_requests);
+        count(
+            connections,
+            "Requests over a client's rate",
+            http.over_client_requests,
+        );
         count(connections, "Heads that took too long", http.head_timeouts);
-        count(connections, "Readers that were too slow", http.write_timeouts);
+        count(
+            connections,
+            "Readers that were too slow",
+            http.write_timeouts,
+        );
         count(connections, "Failures of TLS", http.tls_failures);
         let live = "Live pages";
-        count(live, "Windows that look", sum(|site| site.live.streams as u64));
-        count(live, "Pages they look at", sum(|site| site.live.pages as u64));
+        count(
+            live,
+            "Windows that look",
+            sum(|site| site.live.streams as u64),
+        );
+        count(
+            live,
+            "Pages they look at",
+            sum(|site| site.live.pages as u64),
+        );
         count(live, "Turned away", sum(|site| site.live.shed));
         let stored = sum(|site| site.store.bytes as u64);
         facts.push(Fact::bytes(memory, "They take", stored));
@@ -199,8 +229,8 @@ impl Source for ServerSource {
         let Some((certificates, failures)) = &self.certificates else {
             return Vec::new();
         };
-        let state = |(slot, certificate): (String, Option<_>)| {
-            let facts = certificate.as_ref().map(|shown: &Arc<_>| shown_facts(shown));
+        let state = |(slot, certificate): (String, Option<Arc<ServedCertificate>>)| {
+            let facts = certificate.map(|shown| shown_facts(&shown));
             // The slot of an authority's certificate ends with its name.
             let name = slot.rsplit(' ').next().unwrap_or_default();
             let failed = failures.of(name);
@@ -218,7 +248,7 @@ impl Source for ServerSource {
 }
 
 /// The names of a certificate, and its end in seconds since 1970.
-fn shown_facts(certificate: &millpond_certificates::ServedCertificate) -> (String, Option<u64>) {
+fn shown_facts(certificate: &ServedCertificate) -> (String, Option<u64>) {
     let facts = certificate.facts();
     let names: Vec<String> = facts.names.iter().map(ToString::to_string).collect();
     let end = facts.not_after.duration_since(SystemTime::UNIX_EPOCH);

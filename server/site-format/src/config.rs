@@ -44,6 +44,7 @@ pub use data::DataFolder;
 pub use database::{DatabaseUrl, PostgresUrl};
 pub use files::{FileSettings, KEEP};
 pub use hosts::{Host, HostName, MAX_NAME};
+pub use kept_file::KeptFile;
 pub use live::LiveSettings;
 pub use session::{SHORTEST_KEY, Secret, SessionSettings};
 pub use statics::StaticOptions;
@@ -51,7 +52,6 @@ pub use tls::TlsSettings;
 pub use uploads::{UPLOAD_FOLDER, UploadLimits};
 pub use value::{in_units, parse_size, show_time};
 pub use value::{ip_address, listen_address};
-pub use kept_file::KeptFile;
 
 /// The settings of a site.
 #[derive(Clone, Debug, PartialEq, Eq)]

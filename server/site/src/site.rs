@@ -366,7 +366,9 @@ impl Site {
 
     /// Ends all pages and results that are kept in memory.
     pub fn purge(&self) {
-        self.core.store.new_epoch("the owner has emptied the memory");
+        self.core
+            .store
+            .new_epoch("the owner has emptied the memory");
         self.log("the owner has emptied the memory: all pages are made anew");
     }
 

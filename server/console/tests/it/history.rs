@@ -21,7 +21,10 @@ fn every_request_is_in_each_length_of_time_once() {
     let rows = "select group_concat(grain || ':' || n) = '10:4,60:2,3600:1' from \
          (select grain, count(*) as n from sample group by grain)";
     assert_eq!(test.value(rows), 1);
-    assert_eq!(test.value("select sum(span_ms) from sample where grain = 3600"), 40_000);
+    assert_eq!(
+        test.value("select sum(span_ms) from sample where grain = 3600"),
+        40_000
+    );
 }
 
 #[test]
@@ -33,7 +36,8 @@ fn a_clock_that_is_set_back_loses_nothing_and_doubles_nothing() {
         test.sample(DAY + at);
     }
     for grain in [10, 60, 3600] {
-        let sum = format!("select sum(hits) * 1000000 + sum(span_ms) from sample where grain = {grain}");
+        let sum =
+            format!("select sum(hits) * 1000000 + sum(span_ms) from sample where grain = {grain}");
         assert_eq!(test.value(&sum), 35_050_000, "{grain}");
     }
 }
@@ -54,8 +58,14 @@ fn counts_that_begin_anew_are_a_new_beginning() {
     test.ask(3, 0);
     test.ask_route("/a", 2, 0);
     test.sample_all(DAY + 20);
-    assert_eq!(test.value("select sum(requests) from sample where grain = 60"), 8);
-    assert_eq!(test.value("select sum(requests) from route_sample where grain = 60"), 52);
+    assert_eq!(
+        test.value("select sum(requests) from sample where grain = 60"),
+        8
+    );
+    assert_eq!(
+        test.value("select sum(requests) from route_sample where grain = 60"),
+        52
+    );
 }
 
 #[test]
@@ -70,7 +80,10 @@ fn a_restart_goes_on_where_it_was() {
     test.ask(4, 0);
     test.sample(DAY + 30);
     // What the new process had before its first sample is not added.
-    assert_eq!(test.value("select requests from sample where grain = 60"), 9);
+    assert_eq!(
+        test.value("select requests from sample where grain = 60"),
+        9
+    );
 }
 
 #[test]
@@ -92,8 +105,13 @@ fn a_period_has_at_most_a_hundred_routes_of_its_own() {
         assert_eq!(test.value(&rows), 101, "{grain}");
         let sum = format!("select sum(requests) from route_sample where grain = {grain}");
         assert_eq!(test.value(&sum), i64::try_from(all).unwrap(), "{grain}");
-        let least = format!("select sum(requests) from route_sample where grain = {grain} and route = 0");
-        assert_eq!(test.value(&least), (0..50).sum::<i64>() + 50 + 50_000, "{grain}");
+        let least =
+            format!("select sum(requests) from route_sample where grain = {grain} and route = 0");
+        assert_eq!(
+            test.value(&least),
+            (0..50).sum::<i64>() + 50 + 50_000,
+            "{grain}"
+        );
     }
 }
 
@@ -109,9 +127,8 @@ fn old_figures_go_and_those_of_the_day_stay() {
         test.ask_route("/a", 1, 0);
         test.sample_all(DAY + days * 86_400);
     }
-    let days = |grain: u32, table: &str| {
-        format!("select count(*) from {table} where grain = {grain}")
-    };
+    let days =
+        |grain: u32, table: &str| format!("select count(*) from {table} where grain = {grain}");
     assert_eq!(test.value(&days(10, "sample")), 1, "a day");
     assert_eq!(test.value(&days(60, "sample")), 3);
     assert_eq!(test.value(&days(3600, "sample")), 3);
@@ -120,14 +137,20 @@ fn old_figures_go_and_those_of_the_day_stay() {
 
 #[test]
 fn a_damaged_file_is_set_aside() {
-    for damage in [&b"no database at all, but a text of some length"[..], &[0xff; 4096]] {
+    for damage in [
+        &b"no database at all, but a text of some length"[..],
+        &[0xff; 4096],
+    ] {
         let dir = fast_dir();
         fs::write(history_of(&dir), damage).unwrap();
         let mut test = TestConsole::in_folder(dir);
         test.sample(DAY);
         test.ask(1, 0);
         test.sample(DAY + 10);
-        assert_eq!(test.value("select sum(hits) from sample where grain = 60"), 1);
+        assert_eq!(
+            test.value("select sum(hits) from sample where grain = 60"),
+            1
+        );
         let aside = test.dir.path().join("h.damaged.db");
         assert_eq!(fs::read(aside).unwrap(), damage);
     }
@@ -144,7 +167,10 @@ fn damage_in_the_middle_is_found_at_the_start() {
     let dir = test.close();
     let file = history_of(&dir);
     value(&file, "pragma wal_checkpoint(truncate)");
-    let root = value(&file, "select rootpage from sqlite_schema where name = 'sample'");
+    let root = value(
+        &file,
+        "select rootpage from sqlite_schema where name = 'sample'",
+    );
     let mut bytes = fs::read(&file).unwrap();
     let page = usize::try_from(root - 1).unwrap() * 4096;
     bytes[page..page + 2_000].fill(0xa5);

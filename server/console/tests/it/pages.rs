@@ -7,12 +7,23 @@ use millpond_console::CertificateState;
 
 use crate::support::{DAY, TestConsole};
 
-const ALL: [&str; 7] = ["/", "/routes", "/why", "/now", "/purge", "/?range=quarter", "/routes?sort=useless"];
+const ALL: [&str; 7] = [
+    "/",
+    "/routes",
+    "/why",
+    "/now",
+    "/purge",
+    "/?range=quarter",
+    "/routes?sort=useless",
+];
 
 #[test]
 fn pages_say_what_will_appear_and_then_show_it() {
     let mut test = TestConsole::new();
-    assert!(test.page("/").contains("The first appear here by themselves"));
+    assert!(
+        test.page("/")
+            .contains("The first appear here by themselves")
+    );
     assert!(test.page("/routes").contains("No page was asked for"));
     assert!(test.page("/now").contains("Nothing is known yet"));
     test.sample(DAY);
@@ -23,9 +34,17 @@ fn pages_say_what_will_appear_and_then_show_it() {
     }
     let overview = test.page("/");
     // A hundred in ten seconds are 600 a minute.
-    assert!(overview.contains("<dd class=\"value\">600</dd>"), "{overview}");
-    assert!(overview.contains("<dd class=\"value\">90&nbsp;%</dd>"), "{overview}");
-    assert!(overview.contains("<svg class=\"panel\"") && overview.contains("<svg class=\"narrow\""));
+    assert!(
+        overview.contains("<dd class=\"value\">600</dd>"),
+        "{overview}"
+    );
+    assert!(
+        overview.contains("<dd class=\"value\">90&nbsp;%</dd>"),
+        "{overview}"
+    );
+    assert!(
+        overview.contains("<svg class=\"panel\"") && overview.contains("<svg class=\"narrow\"")
+    );
     let routes = test.page("/routes");
     assert!(routes.contains("/articles/{slug}") && !routes.contains("Useless cache"));
     assert!(test.page("/routes/1").contains("Time to make one"));
@@ -45,7 +64,11 @@ fn a_useless_cache_is_called_so() {
     test.ask_route("/good", 190, 10);
     test.sample_all(DAY + 10);
     let routes = test.page("/routes?sort=useless");
-    let at = |text: &str| routes.find(text).unwrap_or_else(|| panic!("{text}: {routes}"));
+    let at = |text: &str| {
+        routes
+            .find(text)
+            .unwrap_or_else(|| panic!("{text}: {routes}"))
+    };
     assert!(at("hit rate 0.02") < at("/good"), "the worst first");
     assert!(test.page("/").contains("1 route</a>"));
     assert!(test.page("/routes/1").contains("a hit rate of 0.02"));
@@ -66,7 +89,10 @@ fn a_time_is_shown_beside_the_one_before() {
     assert!(!test.page("/?beside=none").contains("on the hour before"));
     let own = test.page("/?since=2026-11-28&till=2026-11-29");
     assert!(own.contains("<svg"), "{own}");
-    assert!(test.page("/?since=2026-01-01&till=2026-01-02").contains("No figures of this time"));
+    assert!(
+        test.page("/?since=2026-01-01&till=2026-01-02")
+            .contains("No figures of this time")
+    );
     assert_eq!(test.get("/?since=yesterday").status, 400);
 }
 
@@ -84,7 +110,13 @@ fn durations_and_crawlers_are_shown_where_they_are_counted() {
     }
     test.sample(DAY + 10);
     let overview = test.page("/");
-    for shown in ["People and crawlers", "Time to answer", "Errors of the server", "2.00&nbsp;s", "100&nbsp;µs"] {
+    for shown in [
+        "People and crawlers",
+        "Time to answer",
+        "Errors of the server",
+        "2.00&nbsp;s",
+        "100&nbsp;µs",
+    ] {
         assert!(overview.contains(shown), "{shown}: {overview}");
     }
 }
@@ -120,9 +152,17 @@ fn certificates_say_their_end_and_why_the_last_try_failed() {
 fn an_explanation_is_a_page() {
     let test = TestConsole::new();
     let asked = test.get("/ask?target=/read%3Fid%3D1");
-    assert_eq!((asked.status, asked.field("location")), (303, Some("/why/1")));
+    assert_eq!(
+        (asked.status, asked.field("location")),
+        (303, Some("/why/1"))
+    );
     let why = test.page("/why/1");
-    for shown in ["/read?id=1", "a change has touched", "&lt;nothing&gt; has changed", "article with id = :id"] {
+    for shown in [
+        "/read?id=1",
+        "a change has touched",
+        "&lt;nothing&gt; has changed",
+        "article with id = :id",
+    ] {
         assert!(why.contains(shown), "{shown}: {why}");
     }
     assert!(test.page("/why").contains("/why/1"));
@@ -162,18 +202,32 @@ fn other_sites_change_nothing_and_read_nothing() {
         assert_eq!(post(fields), 403, "{fields}");
     }
     assert_eq!(purged(), 0);
-    assert_eq!(post("Sec-Fetch-Site: same-origin\r\nOrigin: http://localhost\r\n"), 303);
+    assert_eq!(
+        post("Sec-Fetch-Site: same-origin\r\nOrigin: http://localhost\r\n"),
+        303
+    );
     assert_eq!(purged(), 1);
-    assert!(test.get("/purge").status == 200 && purged() == 1, "to look is not to do");
+    assert!(
+        test.get("/purge").status == 200 && purged() == 1,
+        "to look is not to do"
+    );
     let foreign = ["Sec-Fetch-Site: cross-site"];
-    assert_eq!(test.connection().get_with("/ask?target=/", &foreign).status, 403);
+    assert_eq!(
+        test.connection().get_with("/ask?target=/", &foreign).status,
+        403
+    );
     let mut connection = test.connection();
     connection.send("GET / HTTP/1.1\r\nHost: evil.example\r\n\r\n");
     assert_eq!(connection.receive().status, 421);
     for target in ["/", "/404", "/console.css"] {
         let response = test.get(target);
-        let policy = response.field("content-security-policy").unwrap_or_default();
-        assert!(policy.starts_with("default-src 'none'") && !policy.contains("unsafe"), "{target}");
+        let policy = response
+            .field("content-security-policy")
+            .unwrap_or_default();
+        assert!(
+            policy.starts_with("default-src 'none'") && !policy.contains("unsafe"),
+            "{target}"
+        );
     }
 }
 

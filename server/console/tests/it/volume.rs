@@ -52,7 +52,9 @@ fn fill(history: &Sqlite) {
 /// Each query of a page, without its comments.
 fn queries(text: &str) -> Vec<String> {
     let parts = text.split("-- name: ").skip(1);
-    parts.map(|part| part.split_once('\n').unwrap().1.to_owned()).collect()
+    parts
+        .map(|part| part.split_once('\n').unwrap().1.to_owned())
+        .collect()
 }
 
 #[test]
@@ -102,7 +104,10 @@ fn ninety_days_fit_and_each_page_reads_little_of_them() {
     test.sample(DAY + 15);
     for range in ["hour", "day", "week", "month", "quarter"] {
         for page in ["/", "/routes", "/routes/7"] {
-            assert!(test.page(&format!("{page}?range={range}")).contains("</html>"));
+            assert!(
+                test.page(&format!("{page}?range={range}"))
+                    .contains("</html>")
+            );
         }
     }
 }
