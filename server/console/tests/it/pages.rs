@@ -39,7 +39,7 @@ fn pages_say_what_will_appear_and_then_show_it() {
         "{overview}"
     );
     assert!(
-        overview.contains("<dd class=\"value\">90&nbsp;%</dd>"),
+        overview.contains("<dd class=\"value\">90.0\u{a0}%</dd>"),
         "{overview}"
     );
     assert!(
@@ -114,8 +114,8 @@ fn durations_and_crawlers_are_shown_where_they_are_counted() {
         "People and crawlers",
         "Time to answer",
         "Errors of the server",
-        "2.00&nbsp;s",
-        "100&nbsp;µs",
+        "2.00\u{a0}s",
+        "100\u{a0}µs",
     ] {
         assert!(overview.contains(shown), "{shown}: {overview}");
     }
