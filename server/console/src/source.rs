@@ -145,7 +145,7 @@ pub struct Fact {
     pub topic: &'static str,
     /// Its name.
     pub name: String,
-    /// The unit of a number: `count`, `bytes` or `seconds`; `text` for words.
+    /// The unit of a number, `count` or `seconds`; `text` for words.
     pub unit: &'static str,
     /// A number, or words.
     pub value: Value,
@@ -155,11 +155,6 @@ impl Fact {
     /// A line with a number of things.
     pub fn count(topic: &'static str, name: &str, value: u64) -> Self {
         Self::new(topic, name, "count", value.into())
-    }
-
-    /// A line with an amount of bytes.
-    pub fn bytes(topic: &'static str, name: &str, value: u64) -> Self {
-        Self::new(topic, name, "bytes", value.into())
     }
 
     /// A line with a time in seconds.

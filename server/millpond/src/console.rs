@@ -9,7 +9,7 @@ use millpond_console::{
     CertificateState, Console, Controls, Counts, Fact, Gauges, INTERVAL, ProcessFigures,
     RouteCounts, RouteTotals, Source, Totals,
 };
-use millpond_http::WorkerGroup;
+use millpond_http::{Stats, WorkerGroup};
 use millpond_site::{Config, ExplainedVisitor, RouteStats, SiteStats, Sites};
 use serde_json::Value;
 
@@ -58,6 +58,45 @@ impl Controls for SiteControls {
         self.0.purge();
     }
 }
+
+/// Headings of the state of now.
+const FEED: &str = "Feed of the database";
+const WORK: &str = "Pages being made";
+const MEMORY: &str = "Memory";
+const LIVE: &str = "Live pages";
+const CONNECTIONS: &str = "Connections";
+
+/// A line of the state of now: its heading, its name, and the count.
+type FactRow<T> = (&'static str, &'static str, fn(&T) -> u64);
+
+/// Lines with the sums of all sites.
+#[rustfmt::skip]
+const OF_SITES: [FactRow<SiteStats>; 12] = [
+    (FEED, "Changes applied", |site| site.store.changes),
+    (WORK, "Running", |site| site.admission.running as u64),
+    (WORK, "Waiting", |site| site.admission.waiting as u64),
+    (WORK, "Made", |site| site.admission.finished),
+    (WORK, "Refused at once", |site| site.admission.refused),
+    (WORK, "Refused after a wait", |site| site.admission.expired),
+    (MEMORY, "Pages and results", |site| site.store.entries as u64),
+    (MEMORY, "Ended by changes", |site| site.store.invalidated),
+    (MEMORY, "Left to make room", |site| site.store.evicted),
+    (LIVE, "Windows that look", |site| site.live.streams as u64),
+    (LIVE, "Pages they look at", |site| site.live.pages as u64),
+    (LIVE, "Turned away", |site| site.live.shed),
+];
+
+/// Lines of the connections.
+#[rustfmt::skip]
+const OF_HTTP: [FactRow<Stats>; 7] = [
+    (CONNECTIONS, "Open", |http| http.open as u64),
+    (CONNECTIONS, "Since the start", |http| http.accepted),
+    (CONNECTIONS, "Over the limit", |http| http.over_limit),
+    (CONNECTIONS, "Requests over a client’s rate", |http| http.over_client_requests),
+    (CONNECTIONS, "Heads that took too long", |http| http.head_timeouts),
+    (CONNECTIONS, "Readers that were too slow", |http| http.write_timeouts),
+    (CONNECTIONS, "Failures of TLS", |http| http.tls_failures),
+];
 
 /// The figures of this server.
 struct ServerSource {
@@ -151,77 +190,25 @@ impl Source for ServerSource {
 
     fn facts(&self) -> Vec<Fact> {
         let (http, sites) = (self.served.stats(), self.sites.stats());
-        let sum = |of: fn(&SiteStats) -> u64| sites.iter().map(of).sum::<u64>();
         let mut facts = Vec::new();
-        let feed = "Feed of the database";
         match self.feed_age() {
-            Some(age) => facts.push(Fact::seconds(feed, "Heard of", age.as_secs_f64())),
-            None => facts.push(Fact::text(feed, "Heard of", "not yet")),
+            Some(age) => facts.push(Fact::seconds(FEED, "Heard of", age.as_secs_f64())),
+            None => facts.push(Fact::text(FEED, "Heard of", "not yet")),
         }
         let bound = self.max_staleness.as_secs_f64();
-        facts.push(Fact::seconds(feed, "No page is older than", bound));
-        let changes = sum(|site| site.store.changes);
-        facts.push(Fact::count(feed, "Changes applied", changes));
+        facts.push(Fact::seconds(FEED, "No page is older than", bound));
         for (number, site) in sites.iter().enumerate() {
             let of = self.shown.get(number).map(|shown| format!("{shown}: "));
             let name = format!("{}all was made anew", of.unwrap_or_default());
-            facts.push(Fact::text(feed, &name, &site.store.epoch_reason));
+            facts.push(Fact::text(FEED, &name, &site.store.epoch_reason));
         }
-        let work = "Pages being made";
-        let mut count = |topic: &'static str, name: &str, value: u64| {
-            facts.push(Fact::count(topic, name, value))
-        };
-        count(work, "Running", sum(|site| site.admission.running as u64));
-        count(work, "Waiting", sum(|site| site.admission.waiting as u64));
-        count(work, "Made", sum(|site| site.admission.finished));
-        count(work, "Refused at once", sum(|site| site.admission.refused));
-        count(
-            work,
-            "Refused after a wait",
-            sum(|site| site.admission.expired),
-        );
-        let memory = "Memory";
-        count(
-            memory,
-            "Pages and results",
-            sum(|site| site.store.entries as u64),
-        );
-        count(
-            memory,
-            "Ended by changes",
-            sum(|site| site.store.invalidated),
-        );
-        count(memory, "Left for others", sum(|site| site.store.evicted));
-        let connections = "Connections";
-        count(connections, "Open", http.open as u64);
-        count(connections, "Since the start", http.accepted);
-        count(connections, "Over the limit", http.over_limit);
-        count(
-            connections,
-            "Requests over a client's rate",
-            http.over_client_requests,
-        );
-        count(connections, "Heads that took too long", http.head_timeouts);
-        count(
-            connections,
-            "Readers that were too slow",
-            http.write_timeouts,
-        );
-        count(connections, "Failures of TLS", http.tls_failures);
-        let live = "Live pages";
-        count(
-            live,
-            "Windows that look",
-            sum(|site| site.live.streams as u64),
-        );
-        count(
-            live,
-            "Pages they look at",
-            sum(|site| site.live.pages as u64),
-        );
-        count(live, "Turned away", sum(|site| site.live.shed));
-        let stored = sum(|site| site.store.bytes as u64);
-        facts.push(Fact::bytes(memory, "They take", stored));
+        let of_sites = OF_SITES.iter().map(|(topic, name, of)| {
+            let sum = sites.iter().map(of).sum();
+            Fact::count(topic, name, sum)
+        });
+        let of_http = OF_HTTP.iter();
+        let of_http = of_http.map(|(topic, name, of)| Fact::count(topic, name, of(&http)));
+        facts.extend(of_sites.chain(of_http));
         facts
     }
 
