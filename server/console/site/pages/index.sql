@@ -205,3 +205,16 @@ select count(*) as routes from (
   having sum(s.hits + s.misses + s.waits) >= 100
     and sum(s.hits) * 10 < sum(s.hits + s.misses + s.waits)
 );
+
+-- name: attention :many
+select '/now' as link, c.names as name, case
+    when c.ends_at is null then 'has no certificate yet'
+    when c.ends_at <= k.at then 'has a certificate that has expired'
+    else 'has a certificate that ends within ' || ((c.ends_at - k.at) / 86400 + 1) || ' days'
+  end as text
+from certificate c cross join clock k
+where c.ends_at is null or c.ends_at < k.at + 8 * 86400
+union all
+select '#errors', sum(s.shed) || ' requests', 'were refused in the last ten minutes, as there was too much to do'
+from clock k join sample s on s.grain = 60 and s.at >= k.at - 600
+having sum(s.shed) > 0;
