@@ -198,8 +198,8 @@ impl Source for ServerSource {
         let bound = self.max_staleness.as_secs_f64();
         facts.push(Fact::seconds(FEED, "No page is older than", bound));
         for (number, site) in sites.iter().enumerate() {
-            let of = self.shown.get(number).map(|shown| format!("{shown}: "));
-            let name = format!("{}all was made anew", of.unwrap_or_default());
+            let of = self.shown.get(number).map(|shown| format!(" in {shown}"));
+            let name = format!("All was made anew{}", of.unwrap_or_default());
             facts.push(Fact::text(FEED, &name, &site.store.epoch_reason));
         }
         let of_sites = OF_SITES.iter().map(|(topic, name, of)| {

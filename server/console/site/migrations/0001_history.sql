@@ -123,7 +123,7 @@ create table range (
   list_grain integer not null
 ) without rowid;
 insert into range values
-  ('hour', 3600, 10, 10, 60, 60, 60),
+  ('hour', 3600, 10, 30, 60, 60, 60),
   ('day', 86400, 60, 300, 60, 300, 3600),
   ('week', 604800, 60, 1800, 3600, 3600, 3600),
   ('month', 2592000, 3600, 7200, 86400, 86400, 86400),

@@ -67,6 +67,7 @@ select
   case when h.kept >= 5 then h.hits * 1.0 / h.kept end as hit_rate
 from w
 join tick t on t.n < (w.stop - w.start + w.bucket - 1) / w.bucket
-left join known k on k.n = t.n
+-- The newest minutes of a route are written a minute later.
+left join known k on k.n = t.n and (w.bucket > 300 or w.start + (t.n + 1) * w.bucket <= w.now)
 left join here h on h.n = t.n
 order by t.n;
