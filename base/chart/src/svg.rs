@@ -21,18 +21,21 @@ use crate::escape::Escaped;
 pub enum Width {
     /// A page.
     Wide,
+    /// One of two charts side by side.
+    Panel,
     /// A phone.
     Narrow,
 }
 
 impl Width {
-    /// Both widths, the wide one first.
+    /// The widths of a report, the wide one first.
     pub const BOTH: [Self; 2] = [Self::Wide, Self::Narrow];
 
     /// In user units, which are CSS pixels where the column is as wide as meant.
     fn units(self) -> f64 {
         match self {
             Self::Wide => 736.0,
+            Self::Panel => 536.0,
             Self::Narrow => 358.0,
         }
     }
@@ -41,6 +44,7 @@ impl Width {
     pub fn class(self) -> &'static str {
         match self {
             Self::Wide => "wide",
+            Self::Panel => "panel",
             Self::Narrow => "narrow",
         }
     }

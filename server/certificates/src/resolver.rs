@@ -86,6 +86,12 @@ impl Certificates {
         found.and_then(|(_, certificate)| certificate.clone())
     }
 
+    /// Returns all slots with the certificates that were set for them.
+    #[must_use]
+    pub fn slots(&self) -> Vec<(String, Option<Arc<ServedCertificate>>)> {
+        self.slots.lock().clone()
+    }
+
     /// Returns the answer of the server on port 80 at `/.well-known/acme-challenge/TOKEN` (RFC 8555
     /// section 8.3), as `application/octet-stream`; `None` is a 404. Takes no lock.
     #[must_use]

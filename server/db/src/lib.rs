@@ -22,6 +22,7 @@
 
 mod advice;
 mod bind;
+mod block_on;
 mod column_set;
 mod data_file;
 mod database;
@@ -51,6 +52,7 @@ mod written;
 mod written_schema;
 
 pub use advice::{Advice, Remedy};
+pub use block_on::block_on;
 pub use data_file::{
     AppliedFile, FILE_COLUMN, FileChange, FileContent, FileOutcome, FileState, GoneFile,
     KEY_COLUMN, RowCounts, RowSource, TableColumn, TableColumnKind,

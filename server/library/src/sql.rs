@@ -1,7 +1,6 @@
 //! A database whose rows are on stored pages: SQLite or PostgreSQL.
 
 mod bind;
-mod block_on;
 mod error;
 mod outage;
 mod query;
@@ -19,7 +18,6 @@ use millpond_db::{
 
 use crate::store::{Store, StoreSettings};
 pub use bind::IntoSql;
-use block_on::block_on;
 pub use error::QueryError;
 use outage::OutageLog;
 pub use query::{BoundQuery, SqlQuery};

@@ -1,13 +1,15 @@
 //! What is asked of an authority of the web, and where its certificates are stored.
 
+use std::collections::HashMap;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use std::{fs, io};
 
 use millpond_certificates::{
-    AcmeOptions, AcmeRenewal, CertificateStorage, Certificates, FileStorage, PreparedRenewal,
+    AcmeOptions, AcmeRenewal, AcmeReport, CertificateStorage, Certificates, FileStorage,
+    PreparedRenewal,
 };
 use millpond_site::{Config, DatabaseUrl};
 
@@ -19,17 +21,46 @@ use crate::output::log;
 /// How often the processes of one machine look at each other's certificates, in the same folder.
 const POLL: Duration = Duration::from_secs(1);
 
+/// The last try for each name, if it failed: when, and why.
+#[derive(Clone, Default)]
+pub(crate) struct RenewalFailures(Arc<Mutex<HashMap<String, (u64, String)>>>);
+
+impl RenewalFailures {
+    fn note(&self, report: &AcmeReport) {
+        let mut failures = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match report {
+            AcmeReport::Issued { name, .. } => drop(failures.remove(&name.to_string())),
+            AcmeReport::Failed { name, cause, .. } => {
+                let now = base_clock::unix_nanos() / base_clock::SECOND;
+                failures.insert(name.to_string(), (now, cause.clone()));
+            }
+            _ => {}
+        }
+    }
+
+    /// Returns when the last try for a name failed, and why.
+    pub(crate) fn of(&self, name: &str) -> Option<(u64, String)> {
+        let failures = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        failures.get(name).cloned()
+    }
+}
+
 /// The renewal of the certificates of `tls.domains`; `None` if no name needs an authority.
 pub(crate) fn prepare(
     dir: &Path,
     config: &Config,
     certificates: &Arc<Certificates>,
+    failures: &RenewalFailures,
 ) -> CommandResult<Option<PreparedRenewal>> {
     let Some(options) = options(config) else {
         return Ok(None);
     };
     let storage = storage(dir, config)?;
-    let report = |report| log(format_args!("millpond: {report}"));
+    let failures = failures.clone();
+    let report = move |report: AcmeReport| {
+        failures.note(&report);
+        log(format_args!("millpond: {report}"));
+    };
     let prepared = AcmeRenewal::prepare(options, storage, Arc::clone(certificates), report);
     prepared.map(Some).map_err(failure)
 }

@@ -6,8 +6,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::Sender;
 use std::time::Duration;
 
-use millpond_http::{Limits, Listener, Request, Response, WorkerGroup};
-use millpond_process::{Admin, Figure, FigureValue, Figures, RouteLabels, Workers, json};
+use millpond_console::Console;
+use millpond_http::{Limits, Listener, Request, Response, Service as _, WorkerGroup};
+use millpond_process::{Admin, Figure, FigureValue, Figures, RouteLabels, Workers, json, only_get};
 use millpond_site::{ExplainedVisitor, SiteStats, Sites};
 
 use crate::events::Event;
@@ -33,7 +34,7 @@ pub(crate) struct Readiness {
 pub(crate) fn start(
     sockets: Vec<TcpListener>,
     readiness: &Arc<Readiness>,
-    sites: &Arc<Sites>,
+    (sites, console): (&Arc<Sites>, Option<&Arc<Console>>),
     served: &Arc<WorkerGroup>,
     events: &Sender<Event>,
 ) -> CommandResult<Workers> {
@@ -41,6 +42,7 @@ pub(crate) fn start(
     let service = {
         let (sites, served, readiness) =
             (Arc::clone(sites), Arc::clone(served), Arc::clone(readiness));
+        let console = console.cloned();
         move || {
             let (asked, explained, readiness) = (
                 Arc::clone(&sites),
@@ -51,7 +53,17 @@ pub(crate) fn start(
                 true => Some("draining".to_owned()),
                 false => asked.unready(readiness.max_feed_age),
             };
-            let other = move |request: &Request<'_>| explain(&explained, request);
+            let console = console.as_ref().map(|console| console.service());
+            let other = move |request: &Request<'_>| match (request.path, &console) {
+                (EXPLAIN, _) if request.method != "GET" => only_get().into(),
+                (EXPLAIN, _) => explain(&explained, request).into(),
+                (_, Some(console)) => console.call(request),
+                _ if request.method != "GET" => only_get().into(),
+                _ => {
+                    let paths = "There are /explain?target=/path, /counters, /metrics, /live and /ready here.\n";
+                    Response::text(404, paths).into()
+                }
+            };
             let parts = SiteFigures(Arc::clone(&sites));
             Admin::new(Arc::clone(&served), parts, unready, other)
         }
@@ -168,14 +180,8 @@ impl Figures for SiteFigures {
     }
 }
 
-/// Explains an address, if one is asked for.
+/// Explains an address.
 fn explain(sites: &Sites, request: &Request<'_>) -> Response {
-    if request.path != EXPLAIN {
-        return Response::text(
-            404,
-            "There are /explain?target=/path, /counters, /metrics, /live and /ready here.\n",
-        );
-    }
     let given = |name: &str| {
         let query = request.query.unwrap_or_default().as_bytes();
         form_urlencoded::parse(query).find_map(|(found, value)| (found == name).then_some(value))

@@ -18,7 +18,7 @@ use millpond_http::{
 use millpond_process::Workers;
 use millpond_site::Config;
 
-use crate::acme;
+use crate::acme::{self, RenewalFailures};
 use crate::events::Event;
 use crate::failure::{CommandFailure, CommandResult};
 use crate::output::{log, note};
@@ -34,6 +34,7 @@ pub(crate) const LOCAL: &str = "localhost";
 pub(crate) struct Https {
     tls: Arc<ServerConfig>,
     certificates: Arc<Certificates>,
+    failures: RenewalFailures,
     files: FileCertificates,
     /// Question for an authority, until the ports are served.
     prepared: Option<PreparedRenewal>,
@@ -64,10 +65,12 @@ impl Https {
             }
             false => (None, None),
         };
-        let prepared = acme::prepare(dir, config, &certificates)?;
+        let failures = RenewalFailures::default();
+        let prepared = acme::prepare(dir, config, &certificates, &failures)?;
         Ok(Some(Self {
             tls: server_config(Arc::clone(&certificates), &options(config)?).map_err(failure)?,
             certificates,
+            failures,
             files: files.map_err(failure)?,
             prepared,
             acme: None,
@@ -75,6 +78,11 @@ impl Https {
             authority,
             reminder: DailyReminder::default(),
         }))
+    }
+
+    /// Returns the certificates that are shown, and the tries that failed.
+    pub(crate) fn state(&self) -> (Arc<Certificates>, RenewalFailures) {
+        (Arc::clone(&self.certificates), self.failures.clone())
     }
 
     /// Prints, once a day, which certificates in files have expired or soon will. Certificates of

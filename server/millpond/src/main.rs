@@ -7,6 +7,7 @@ mod acme;
 mod admin;
 mod certificate_storage;
 mod commands;
+mod console;
 mod events;
 mod failure;
 mod https;

@@ -14,13 +14,15 @@ use crate::failure::{CommandFailure, CommandResult};
 use crate::output::note;
 
 /// Files that every process reads.
-const COMMON: [&str; 7] = [
+const COMMON: [&str; 8] = [
     "/dev/null",
     "/dev/urandom",
     // The local time of SQLite.
     "/etc/localtime",
     "/usr/share/zoneinfo",
     "/proc/self",
+    // The time that the machine's cores were busy.
+    "/proc/stat",
     "/proc/sys/net/core",
     "/sys/fs/cgroup",
 ];
@@ -125,6 +127,10 @@ fn reach(dir: &Path, config: &Config, is_dev: bool) -> Result<Reach, Problem> {
             .extend(state.into_iter().inspect(|path| make(path)));
     }
     add_site(&mut reach, dir, config);
+    if let Some(history) = config.admin.and_then(|_| config.history(dir)) {
+        // SQLite keeps files of its own beside it.
+        add_folders(&mut reach.write, &history);
+    }
     for host in &config.hosts {
         add_site(&mut reach, &host.site, &host.read()?);
     }
@@ -144,7 +150,7 @@ fn add_site(reach: &mut Reach, dir: &Path, config: &Config) {
     reach
         .read
         .extend(config.data.iter().map(|data| data.folder.clone()));
-    let list = config.warm_list.path(dir, &config.database);
+    let list = config.warm_list(dir);
     for written in config.access_log.iter().chain(&list) {
         add_folders(&mut reach.write, written);
     }

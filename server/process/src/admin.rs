@@ -70,16 +70,14 @@ impl<P, R, F> Service for Admin<P, R, F>
 where
     P: Figures + 'static,
     R: Fn() -> Option<String> + 'static,
-    F: Fn(&Request<'_>) -> Response + 'static,
+    F: Fn(&Request<'_>) -> Reply + 'static,
 {
     fn call(&self, request: &Request<'_>) -> Reply {
         if !request.host().is_some_and(is_own) {
             return Response::text(421, "Ask by address or as localhost.\n").into();
         }
-        if request.method != "GET" {
-            return Response::text(405, "Only GET.\n").into();
-        }
         match request.path {
+            COUNTERS | METRICS | LIVE | READY if request.method != "GET" => only_get().into(),
             COUNTERS => {
                 let mut figures = Map::new();
                 self.each_figure(&mut |figure| insert(&mut figures, figure));
@@ -94,9 +92,15 @@ where
                     None => state(200, "ready"),
                 }
             }
-            _ => (self.other)(request).into(),
+            _ => (self.other)(request),
         }
     }
+}
+
+/// Returns the answer to another method than GET where nothing else is answered.
+#[must_use]
+pub fn only_get() -> Response {
+    Response::text(405, "Only GET.\n")
 }
 
 /// A state, which no cache keeps.

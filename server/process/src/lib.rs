@@ -18,7 +18,7 @@ mod signals;
 mod successor;
 mod workers;
 
-pub use admin::{Admin, json};
+pub use admin::{Admin, json, only_get};
 pub use figures::{Figure, FigureValue, Figures, RouteLabels};
 pub use inherited::Inherited;
 pub use notify::Notifier;

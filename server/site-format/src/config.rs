@@ -9,6 +9,7 @@ mod data;
 mod database;
 mod files;
 mod hosts;
+mod kept_file;
 mod keys;
 mod live;
 mod read;
@@ -20,7 +21,6 @@ mod tables;
 mod tls;
 mod uploads;
 mod value;
-mod warm;
 
 #[cfg(test)]
 mod manual;
@@ -44,6 +44,7 @@ pub use data::DataFolder;
 pub use database::{DatabaseUrl, PostgresUrl};
 pub use files::{FileSettings, KEEP};
 pub use hosts::{Host, HostName, MAX_NAME};
+pub use kept_file::KeptFile;
 pub use live::LiveSettings;
 pub use session::{SHORTEST_KEY, Secret, SessionSettings};
 pub use statics::StaticOptions;
@@ -51,7 +52,6 @@ pub use tls::TlsSettings;
 pub use uploads::{UPLOAD_FOLDER, UploadLimits};
 pub use value::{in_units, parse_size, show_time};
 pub use value::{ip_address, listen_address};
-pub use warm::WarmList;
 
 /// The settings of a site.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -96,7 +96,7 @@ pub struct Config {
     /// (`cache.refresh_ahead`).
     pub refresh_ahead: usize,
     /// The file with the list of hot pages (`cache.warm_list`).
-    pub warm_list: WarmList,
+    pub warm_list: KeptFile,
     /// How those who look at a page are told of its changes (`[live]`).
     pub live: LiveSettings,
     /// The access log as an absolute path, or `-` for standard output; none is off (`log.access`).
@@ -105,6 +105,8 @@ pub struct Config {
     pub statics: StaticOptions,
     /// The address of the admin interface (`admin.listen`); `None` disables it.
     pub admin: Option<SocketAddr>,
+    /// The file with the history of figures (`admin.history`).
+    pub history: KeptFile,
     /// The age of the feed from which the server is not ready; zero is none (`admin.max_feed_age`).
     pub max_feed_age: Duration,
     /// How long a request may wait for its turn (`limits.deadline`).
@@ -143,7 +145,15 @@ impl Config {
                 .hint("save the file as UTF-8")
         })?;
         let dir = std::path::absolute(dir).map_err(|error| unreadable(dir, &error))?;
-        read::read(&text, &dir)
+        Self::parse(&text, &dir)
+    }
+
+    /// Reads the settings in `text`; paths in it are taken from `dir`, which is absolute.
+    ///
+    /// # Errors
+    /// The first error in the text, in the order of its lines.
+    pub fn parse(text: &str, dir: &Path) -> Result<Self, Problem> {
+        read::read(text, dir)
     }
 
     /// The settings of a site in `dir` (an absolute path) whose file is empty.
@@ -168,10 +178,11 @@ impl Config {
             max_staleness: Duration::ZERO,
             stale_if_error: Duration::ZERO,
             refresh_ahead: 0,
-            warm_list: WarmList::default(),
+            warm_list: KeptFile::default(),
             live: LiveSettings::default(),
             access_log: None,
             admin: None,
+            history: KeptFile::default(),
             max_feed_age: Duration::ZERO,
             statics: StaticOptions::default(),
             deadline: Duration::ZERO,

@@ -20,6 +20,51 @@ use crate::{
 /// A page's source may not be larger than this.
 pub const MAX_SOURCE: u64 = 4 << 20;
 
+/// Texts of a site in the program itself, by their paths below the site's folder.
+pub type EmbeddedFiles = &'static [(&'static str, &'static str)];
+
+/// The folder of a site: on disk, unless its texts are in the program.
+#[derive(Clone, Copy, Debug)]
+pub struct SiteFolder<'d> {
+    pub dir: &'d Path,
+    pub files: Option<EmbeddedFiles>,
+}
+
+impl<'d> From<&'d Path> for SiteFolder<'d> {
+    fn from(dir: &'d Path) -> Self {
+        Self { dir, files: None }
+    }
+}
+
+impl SiteFolder<'_> {
+    /// Reads all texts below one of its folders.
+    fn texts(self, root: &str, problems: &mut Vec<Problem>) -> BTreeMap<String, String> {
+        let mut texts = BTreeMap::new();
+        match self.files {
+            Some(files) => texts.extend(files.iter().filter_map(|(path, text)| {
+                let below = path.strip_prefix(root)?.strip_prefix('/')?;
+                Some((below.to_owned(), (*text).to_owned()))
+            })),
+            None => walk(&self.dir.join(root), root, "", &mut texts, problems),
+        }
+        texts
+    }
+
+    /// Returns the problem of a folder without pages.
+    fn lack(self) -> Option<Problem> {
+        let front = "pages/index.html is the site's front page; `millpond new DIR` makes a site to start from";
+        match fs::metadata(self.dir.join("pages")) {
+            _ if self.files.is_some() => None,
+            Ok(pages) if pages.is_dir() => None,
+            Ok(_) => Some(Problem::new("pages", "is a file, not a folder").hint(front)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                Some(Problem::new("pages", "there is no such folder").hint(front))
+            }
+            Err(error) => Some(unreadable(PathBuf::from("pages"), &error)),
+        }
+    }
+}
+
 /// The texts of a site folder, by their paths below it with `/` between the parts.
 #[derive(Debug, Default)]
 pub struct Folder {
@@ -33,27 +78,19 @@ pub struct Folder {
 
 impl Folder {
     /// Reads `pages/` and `templates/`, for the database that the site is on.
-    pub fn read(dir: &Path, dialect: Dialect) -> Result<Self, Vec<Problem>> {
-        let mut problems = Vec::new();
+    pub fn read<'d>(
+        from: impl Into<SiteFolder<'d>>,
+        dialect: Dialect,
+    ) -> Result<Self, Vec<Problem>> {
+        let (from, mut problems) = (from.into(), Vec::new());
         let mut folder = Self::default();
-        let front = "pages/index.html is the site's front page; `millpond new DIR` makes a site to start from";
-        let problem = match fs::metadata(dir.join("pages")) {
-            Ok(pages) if pages.is_dir() => None,
-            Ok(_) => Some(Problem::new("pages", "is a file, not a folder").hint(front)),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                Some(Problem::new("pages", "there is no such folder").hint(front))
-            }
-            Err(error) => Some(unreadable(PathBuf::from("pages"), &error)),
-        };
-        if let Some(problem) = problem {
+        if let Some(problem) = from.lack() {
             return Err(vec![problem]);
         }
-        let mut pages = BTreeMap::new();
-        walk(&dir.join("pages"), "pages", "", &mut pages, &mut problems);
+        let pages = from.texts("pages", &mut problems);
         folder.pages = select(dialect, "pages", pages, &mut problems);
         let root = "templates";
-        let mut templates = BTreeMap::new();
-        walk(&dir.join(root), root, "", &mut templates, &mut problems);
+        let mut templates = from.texts(root, &mut problems);
         let queries = templates.extract_if(.., |name, _| name.ends_with(".sql"));
         folder.partials = select(dialect, root, queries.collect(), &mut problems);
         folder.templates = templates;
@@ -95,16 +132,12 @@ impl Migrations {
 }
 
 /// Reads `migrations/`.
-pub fn migrations(dir: &Path, dialect: Dialect) -> Result<Migrations, Vec<Problem>> {
-    let mut texts = BTreeMap::new();
+pub fn migrations<'d>(
+    from: impl Into<SiteFolder<'d>>,
+    dialect: Dialect,
+) -> Result<Migrations, Vec<Problem>> {
     let mut problems = Vec::new();
-    walk(
-        &dir.join("migrations"),
-        "migrations",
-        "",
-        &mut texts,
-        &mut problems,
-    );
+    let texts = from.into().texts("migrations", &mut problems);
     let mut migrations = Migrations::default();
     for (name, Text { file, text: sql }) in select(dialect, "migrations", texts, &mut problems) {
         let numbered = name.split_once('_').is_some_and(|(number, _)| {

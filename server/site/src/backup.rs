@@ -171,19 +171,21 @@ impl CopiedSite {
 fn left_out(root: &Path, sources: &[CopiedSite]) -> HashSet<PathBuf> {
     let mut all = HashSet::new();
     for source in sources {
-        let database = source.database.as_os_str();
-        for ending in ["", "-wal", "-shm", "-journal"] {
-            let mut name = database.to_owned();
-            name.push(ending);
-            all.insert(name.into());
+        let dir = root.join(&source.inside);
+        let history = source.config.history(&dir).map(|path| without_links(&path));
+        for database in [&source.database].into_iter().chain(&history) {
+            for ending in ["", "-wal", "-shm", "-journal"] {
+                let mut name = database.as_os_str().to_owned();
+                name.push(ending);
+                all.insert(name.into());
+            }
         }
         // Litestream's own record of the file, which fits no copy of it.
         let name = source.database.file_name().unwrap_or_default();
         let litestream = format!(".{}-litestream", name.to_string_lossy());
         all.insert(source.database.with_file_name(litestream));
-        let dir = root.join(&source.inside);
         let CopiedSite { config, .. } = source;
-        let warm = config.warm_list.path(&dir, &config.database);
+        let warm = config.warm_list(&dir);
         let made = warm.iter().chain(&config.access_log);
         all.extend(made.map(|path| without_links(path)));
         all.insert(dir.join(UPLOAD_FOLDER).join(PARTS));

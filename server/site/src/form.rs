@@ -47,6 +47,12 @@ pub(crate) fn guard(request: &Request<'_>) -> Result<(), Refused> {
     }
 }
 
+/// True unless a page of another site has sent a request, by the rule for forms.
+#[must_use]
+pub fn is_from_own_page(request: &Request<'_>) -> bool {
+    guard(request).is_ok()
+}
+
 /// Returns true if an origin is the one that was asked: its scheme, host and port. Where a proxy
 /// ends TLS the scheme is not known here, and either will do.
 pub(crate) fn is_own_origin(request: &Request<'_>, origin: &str) -> bool {

@@ -108,7 +108,7 @@ impl AnswerKind {
 pub struct RouteName {
     /// The folder of the site, from that of the server; none for a single site.
     pub site: Option<Arc<str>>,
-    /// The route, such as `/articles/[id]`; `other` for one of too many; none where no page is.
+    /// The route, such as `/articles/{id}`; `other` for one of too many; none where no page is.
     pub route: Option<Arc<str>>,
     /// True if the client says that it is a crawler.
     pub is_crawler: bool,

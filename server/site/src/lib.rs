@@ -47,9 +47,11 @@ pub use check::{
 pub use data::FilePin;
 pub use dev::{DEV_ENTRY, DevService};
 pub use explain::ExplainedVisitor;
+pub use form::is_from_own_page;
 pub use hosts::{Sites, SitesService};
 pub use labels::RouteName;
 pub use live::board::LiveStats;
+pub use millpond_site_format::folder::EmbeddedFiles;
 pub use millpond_site_format::{
     Config, DatabaseUrl, PostgresUrl, Problem, StaticOptions, TlsSettings, ip_address,
     listen_address,

@@ -19,7 +19,7 @@ use crate::SiteOptions;
 use millpond_site_format::{
     Config, DatabaseUrl, PostgresUrl, Problem,
     dialect::dialect_of,
-    folder::{Migrations, migrations},
+    folder::{Migrations, SiteFolder, migrations},
     problem::SETTINGS,
 };
 
@@ -34,7 +34,8 @@ pub(crate) fn open(
     config: &Config,
     options: &SiteOptions,
 ) -> Result<Database, Vec<Problem>> {
-    let migrations = migrations(dir, dialect_of(&config.database))?;
+    let files = options.files;
+    let migrations = migrations(SiteFolder { dir, files }, dialect_of(&config.database))?;
     let database = match &config.database {
         DatabaseUrl::Sqlite(path) => {
             no_replicas(config).map_err(|p| vec![p])?;

@@ -47,6 +47,7 @@ use crate::{
 use millpond_site_format::{
     Config, Problem,
     config::{DatabaseUrl, UploadLimits},
+    folder::SiteFolder,
 };
 
 /// A site that is being served.
@@ -134,6 +135,16 @@ pub struct RouteStats {
     pub hits: u64,
     /// Requests that made the page.
     pub misses: u64,
+    /// Requests that waited for another's fill.
+    pub waits: u64,
+    /// Requests past the store.
+    pub bypassed: u64,
+    /// Pages that were made, of which the times are those that follow.
+    pub made: u64,
+    /// Time that making them took.
+    pub fill_time: Duration,
+    /// The database's part of it.
+    pub database_time: Duration,
     /// Hits times the mean time that the page took to make.
     pub saved: Duration,
 }
@@ -165,22 +176,13 @@ impl Site {
             live: Mutex::new(None),
             data: Mutex::new(None),
         });
-        let inbox = Arc::new(Inbox::new(DataSources::new(dir, config)));
-        let watch = site.watch_folder(dir, config, &inbox);
-        *site.watch.lock() = Some(
-            watch
-                .map_err(|problem| vec![problem])
-                .inspect_err(|_| site.core.database.stop())?,
-        );
-        site.follow_data(DataSources::new(dir, config), inbox)
-            .inspect_err(|_| site.core.database.stop())
-            .map_err(|problem| vec![problem])?;
-        // What has changed while the watch was set up would otherwise be missed.
-        site.reload()?;
+        if options.files.is_none() {
+            site.follow_folder(dir, config)?;
+        }
         if makes_ahead {
             let settings = ahead::RefreshSettings {
                 percent: config.refresh_ahead,
-                list: config.warm_list.path(dir, &config.database),
+                list: config.warm_list(dir),
             };
             *site.ahead.lock() = Some(Ahead::start(&site.core, settings));
         }
@@ -194,6 +196,22 @@ impl Site {
             })
             .ok();
         Ok(site)
+    }
+
+    /// Follows the changes of the folder and of the files that are tables.
+    fn follow_folder(self: &Arc<Self>, dir: &Path, config: &Config) -> Result<(), Vec<Problem>> {
+        let inbox = Arc::new(Inbox::new(DataSources::new(dir, config)));
+        let watch = self.watch_folder(dir, config, &inbox);
+        *self.watch.lock() = Some(
+            watch
+                .map_err(|problem| vec![problem])
+                .inspect_err(|_| self.core.database.stop())?,
+        );
+        self.follow_data(DataSources::new(dir, config), inbox)
+            .inspect_err(|_| self.core.database.stop())
+            .map_err(|problem| vec![problem])?;
+        // What has changed while the watch was set up would otherwise be missed.
+        self.reload()
     }
 
     /// Reads the folder again whenever a file in it changes.
@@ -342,8 +360,22 @@ impl Site {
         Ok(())
     }
 
+    /// Returns the site's database. What is written through it ends the pages that show it.
+    #[must_use]
+    pub fn database(&self) -> &Database {
+        &self.core.database
+    }
+
     pub(crate) fn core(&self) -> &Core {
         &self.core
+    }
+
+    /// Ends all pages and results that are kept in memory.
+    pub fn purge(&self) {
+        self.core
+            .store
+            .new_epoch("the owner has emptied the memory");
+        self.log("the owner has emptied the memory: all pages are made anew");
     }
 
     /// Tells the owner.
@@ -410,17 +442,24 @@ impl Site {
             let fill_nanos = read(&counters.fill_nanos);
             stats.hits += hits;
             stats.misses += misses;
-            stats.waits += read(&counters.waits);
-            stats.bypassed += read(&counters.bypassed);
             stats.ahead += read(&counters.ahead);
             stats.fill_time += Duration::from_nanos(fill_nanos);
-            stats.database_time += Duration::from_nanos(read(&counters.database_nanos));
-            if hits + misses > 0 {
+            let (waits, bypassed) = (read(&counters.waits), read(&counters.bypassed));
+            let database_nanos = read(&counters.database_nanos);
+            stats.waits += waits;
+            stats.bypassed += bypassed;
+            stats.database_time += Duration::from_nanos(database_nanos);
+            if hits + misses + waits + bypassed > 0 {
                 let mean = fill_nanos.checked_div(kind).unwrap_or(0);
                 stats.routes.push(RouteStats {
                     route: page.route.clone(),
                     hits,
                     misses,
+                    waits,
+                    bypassed,
+                    made: kind,
+                    fill_time: Duration::from_nanos(fill_nanos),
+                    database_time: Duration::from_nanos(database_nanos),
                     saved: Duration::from_nanos(mean.saturating_mul(hits)),
                 });
             }
@@ -492,7 +531,9 @@ fn core_of(
         ahead: if makes_ahead { ahead::QUEUE } else { 0 },
         ..millpond_store::Config::default()
     });
-    let mut generation = read(dir, config, &database, None).inspect_err(|_| database.stop())?;
+    let files = options.files;
+    let read = read(SiteFolder { dir, files }, config, &database, None);
+    let mut generation = read.inspect_err(|_| database.stop())?;
     let dev: Option<Arc<DevState>> = options.dev.then(Arc::default);
     generation.is_dev = dev.is_some();
     let routes = RouteNumbers::default();

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use millpond_site_format::folder::EmbeddedFiles;
+
 /// How a site is opened, in addition to its configuration.
 #[derive(Clone, Copy, Debug)]
 pub struct SiteOptions {
@@ -16,6 +18,9 @@ pub struct SiteOptions {
     pub start_timeout: Duration,
     /// True for development: errors are shown in the browser, which reloads when a file changes.
     pub dev: bool,
+    /// Texts of the site in the program, instead of those in the folder. The folder is not looked at
+    /// then, and need not be there.
+    pub files: Option<EmbeddedFiles>,
     /// Function that writes lines for the owner; by default to standard error.
     pub log: fn(&str),
 }
@@ -28,6 +33,7 @@ impl Default for SiteOptions {
             workers: 0,
             start_timeout: Duration::ZERO,
             dev: false,
+            files: None,
             log: |line| eprintln!("millpond: {line}"),
         }
     }

@@ -23,7 +23,7 @@ const LAYERS: [(&str, &[&str]); 6] = [
         "worker parts",
     ]),
     ("server/db", &[
-        "advice column_set feed health migration order position queue random requirement seen_writes sql value violated",
+        "advice block_on column_set feed health migration order position queue random requirement seen_writes sql value violated",
         "error",
         "foreign_key written_schema named_constraints data_file file_set file_target stored_rows query bind written",
         "precision::values precision::model",

@@ -4,27 +4,33 @@ use std::fmt::Write as _;
 
 use super::scale::{Begin, Placed};
 use super::{COLOURS, Drawing, LETTER, Width, label, rule};
-use crate::{Line, LineChart};
+use crate::{Line, LineChart, Scale};
 
-const TOP: f64 = 26.0;
-const FOOT: f64 = 44.0;
+/// Room above and below the lines: for the names of values, and with the titles of axes.
+const TOP: [f64; 2] = [10.0, 26.0];
+const FOOT: [f64; 2] = [26.0, 44.0];
 
 /// Draws the chart.
 pub fn lines(chart: &LineChart, width: Width) -> Drawing {
-    let (total, height) = (
-        width.units(),
-        if width == Width::Wide { 320.0 } else { 260.0 },
-    );
-    let (x_ticks, y_ticks) = if width == Width::Wide { (8, 5) } else { (4, 4) };
+    let total = width.units();
+    let (height, x_ticks, y_ticks) = match width {
+        Width::Wide => (320.0, 8, 5),
+        Width::Panel => (220.0, 6, 4),
+        Width::Narrow => (260.0, 4, 4),
+    };
     let points = || chart.lines.iter().flat_map(|line| &line.points);
-    let known = || points().filter(|(_, y)| y.is_some());
-    let bottom = height - FOOT;
+    // A time in which nothing was measured is shown as that.
+    let is_spanned = |y: &Option<f64>| y.is_some() || chart.x.scale == Scale::Time;
+    let known = || points().filter(|(_, y)| is_spanned(y));
+    let room = |title: &str, of: [f64; 2]| of[usize::from(!title.is_empty())];
+    let top = room(&chart.y.title, TOP);
+    let bottom = height - room(&chart.x.title, FOOT);
     let y = Placed::new(
         chart.y.scale,
         chart.y.unit,
         Begin::Zero,
         points().filter_map(|(_, y)| *y),
-        (bottom, TOP),
+        (bottom, top),
         y_ticks,
     );
     let gutter = y
@@ -44,7 +50,9 @@ pub fn lines(chart: &LineChart, width: Width) -> Drawing {
     );
     let mut drawing = Drawing::new(total, height);
     let svg = &mut drawing.body;
-    label(svg, "title", "start", (0.0, 12.0), &chart.y.title);
+    if !chart.y.title.is_empty() {
+        label(svg, "title", "start", (0.0, 12.0), &chart.y.title);
+    }
     for (place, name) in y.ticks() {
         rule(svg, "grid", (gutter, place), (total - 12.0, place));
         label(svg, "tick", "end", (gutter - 8.0, place + 4.0), &name);
@@ -60,13 +68,10 @@ pub fn lines(chart: &LineChart, width: Width) -> Drawing {
             last = centre + half;
         }
     }
-    label(
-        svg,
-        "title",
-        "end",
-        (total - 12.0, height - 6.0),
-        &chart.x.title,
-    );
+    if !chart.x.title.is_empty() {
+        let at = (total - 12.0, height - 6.0);
+        label(svg, "title", "end", at, &chart.x.title);
+    }
     for (n, line) in chart.lines.iter().enumerate() {
         draw(svg, line, n % COLOURS, &x, &y);
     }

@@ -20,6 +20,7 @@ use millpond_site::{Config, SiteOptions, Sites, ip_address, listen_address};
 use super::database_option::DatabaseOption;
 use crate::access::AccessSlot;
 use crate::admin::{self, Readiness};
+use crate::console;
 use crate::events::Events;
 use crate::failure::{CommandFailure, CommandResult};
 use crate::https::Https;
@@ -124,10 +125,15 @@ impl ServeArgs {
             max_feed_age: config.max_feed_age,
             ..Readiness::default()
         });
+        let mut console = None;
         let admin = sockets.admin.map(|admin| {
             let served = server.group();
-            admin::start(admin, &readiness, &sites, served, &events.sender)
+            let states = https.as_ref().map(Https::state);
+            console = console::start(&self.site, &config, &sites, served, states);
+            let shown = (&sites, console.as_ref());
+            admin::start(admin, &readiness, shown, served, &events.sender)
         });
+        let admin = admin.transpose()?;
         let mut running = RunningServer {
             upgrade: Upgrade::new(successor, &events.sender),
             notifier: notifier.unwrap_or_else(|error| {
@@ -140,7 +146,8 @@ impl ServeArgs {
             https,
             redirect,
             domain: self.domain,
-            admin: admin.transpose()?,
+            admin,
+            console,
             dir: self.site,
             database: self.database,
             config,

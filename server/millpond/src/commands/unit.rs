@@ -249,7 +249,8 @@ fn written(dir: &Path, config: &Config, folders: &mut BTreeSet<PathBuf>) {
     let files = [
         config.database.file().map(Path::to_owned),
         config.access_log.clone(),
-        config.warm_list.path(dir, &config.database),
+        config.warm_list(dir),
+        config.admin.and_then(|_| config.history(dir)),
     ];
     let parents = files.iter().flatten().filter_map(|file| file.parent());
     let parents = parents.map(Path::to_owned).collect::<Vec<_>>();

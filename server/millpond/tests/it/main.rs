@@ -12,6 +12,7 @@ mod api;
 mod backup;
 mod cache;
 mod cli;
+mod console;
 mod data;
 mod databases;
 mod descriptors;

@@ -38,7 +38,7 @@ fn it_shows_the_routes_that_are_asked_for() {
     });
     assert!(shown.status.success(), "{}", text(&shown.stderr));
     let shown = text(&shown.stdout);
-    for (line, what) in [("/read/[id]", "/s"), ("/ ", "%"), ("(error)", "/s")] {
+    for (line, what) in [("/read/{id}", "/s"), ("/ ", "%"), ("(error)", "/s")] {
         let found = shown.lines().find(|found| found.starts_with(line));
         assert!(
             found.is_some_and(|found| found.contains(what)),

@@ -5,6 +5,7 @@
 //! takes; `tolerance` makes a note of that and lets the page come.
 
 mod ago;
+mod chart;
 mod dates;
 mod decimal;
 mod document;
@@ -38,7 +39,10 @@ type Register = fn(&mut Environment<'_>, String, Formats);
 
 /// The filters of this folder, in the order of their names.
 #[rustfmt::skip]
-const OWN: [(&str, Register); 16] = [
+const OWN: [(&str, Register); 17] = [
+    ("chart", |environment, name, _| {
+        environment.add_filter(name, |rows: Value, options: Kwargs| chart::chart(&rows, &options));
+    }),
     ("date", |environment, name, formats| {
         environment.add_filter(name, move |value: Value, format: Option<String>, options: Kwargs| {
             dates::date(&value, format.as_deref(), in_locale("date", &options, formats)?)

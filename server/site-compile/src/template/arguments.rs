@@ -57,7 +57,7 @@ const FILTERS: &[(SampleValue, &[&str])] = &[
     (
         SampleValue::List,
         &[
-            "batch", "first", "join", "last", "list", "reverse", "slice", "sort", "unique",
+            "batch", "chart", "first", "join", "last", "list", "reverse", "slice", "sort", "unique",
         ],
     ),
     (SampleValue::Map, &["dictsort", "items", "query"]),

@@ -6,8 +6,9 @@ use millpond_db::FeedKind;
 use millpond_http::{ListenAddress, Network};
 
 use super::{
-    Config, DatabaseUrl, WarmList,
+    Config, DatabaseUrl, KeptFile,
     files::FileSettings,
+    kept_file,
     session::{Secret, SessionSettings},
 };
 use crate::{
@@ -72,8 +73,8 @@ pub(super) enum SettingKind {
     Replicas(fn(&mut Config) -> &mut Vec<String>),
     /// The name of a publication.
     Publication(fn(&mut Config) -> &mut String),
-    /// `true`, `false`, or a path.
-    WarmList(fn(&mut Config) -> &mut WarmList),
+    /// `true`, `false`, or a path with this ending.
+    KeptFile(fn(&mut Config) -> &mut KeptFile, &'static str),
     /// A path.
     File(fn(&mut Config) -> &mut Option<PathBuf>),
     /// Any text.
@@ -144,7 +145,7 @@ const MILLISECOND: Duration = Duration::from_millis(1);
 const DAY: Duration = Duration::from_secs(86_400);
 
 /// The settings, in the order of the manual.
-pub(super) const KEYS: [Key; 72] = [
+pub(super) const KEYS: [Key; 73] = [
     key(
         "server.listen",
         Address(|config| &mut config.listen),
@@ -307,7 +308,7 @@ pub(super) const KEYS: [Key; 72] = [
     ),
     key(
         "cache.warm_list",
-        SettingKind::WarmList(|config| &mut config.warm_list),
+        SettingKind::KeptFile(|config| &mut config.warm_list, kept_file::WARM),
         "true",
     )
     .example("\"/var/lib/millpond/site.warm\""),
@@ -435,6 +436,12 @@ pub(super) const KEYS: [Key; 72] = [
         "\"0s\"",
     )
     .example("\"30s\""),
+    key(
+        "admin.history",
+        SettingKind::KeptFile(|config| &mut config.history, kept_file::HISTORY),
+        "true",
+    )
+    .example("\"/var/lib/millpond/history.db\""),
     absent(
         "log.access",
         Log(|config| &mut config.access_log),

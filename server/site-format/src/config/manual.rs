@@ -102,7 +102,7 @@ fn values(kind: &SettingKind) -> String {
         SettingKind::Feed(_) => "`\"logical\"` or `\"triggers\"`".to_owned(),
         SettingKind::Replicas(_) => "a list of hosts".to_owned(),
         SettingKind::Publication(_) => "a name".to_owned(),
-        SettingKind::WarmList(_) => "`true`, `false` or a path".to_owned(),
+        SettingKind::KeptFile(..) => "`true`, `false` or a path".to_owned(),
         SettingKind::File(_) => "a path".to_owned(),
         SettingKind::Text(_) => "a text".to_owned(),
         SettingKind::Networks(_) => {

@@ -6,7 +6,7 @@ use expect_test::{Expect, expect};
 use millpond_db::FeedKind;
 use millpond_http::{Limits, Network};
 
-use super::{Config, WarmList, keys, read, value};
+use super::{Config, KeptFile, keys, read, value};
 
 fn parse(text: &str) -> Result<Config, String> {
     read::read(text, Path::new("/site")).map_err(|problem| problem.to_string())
@@ -30,7 +30,7 @@ fn an_empty_file_is_all_defaults() {
     assert_eq!(config.publication, "millpond");
     assert_eq!(config.access_log, None);
     assert_eq!(config.refresh_ahead, 25);
-    assert_eq!(config.warm_list, WarmList::Beside);
+    assert_eq!(config.warm_list, KeptFile::Beside);
 }
 
 #[test]

@@ -11,7 +11,7 @@ use millpond_http::{ListenAddress, Network};
 use toml::{Spanned, de::DeValue};
 
 use super::{
-    Config, DatabaseUrl, WarmList,
+    Config, DatabaseUrl, KeptFile,
     keys::{Key, SettingKind},
     session, tls,
 };
@@ -57,7 +57,9 @@ pub(super) fn set(
         SettingKind::Feed(field) => *field(config) = feed(text(value)?)?,
         SettingKind::Replicas(field) => *field(config) = replicas(value)?,
         SettingKind::Publication(field) => *field(config) = publication(text(value)?)?,
-        SettingKind::WarmList(field) => *field(config) = WarmList::parse(value, dir)?,
+        SettingKind::KeptFile(field, ending) => {
+            *field(config) = KeptFile::parse(value, dir, ending)?;
+        }
         SettingKind::File(field) => *field(config) = Some(file(text(value)?, dir)?),
         SettingKind::Text(field) => *field(config) = Some(words(text(value)?)?),
         SettingKind::Networks(field) => *field(config) = networks(value)?,
@@ -104,7 +106,7 @@ pub(super) fn is_same(key: &Key, one: &Config, other: &Config) -> bool {
         SettingKind::Feed(field) => both(field, one, other),
         SettingKind::Replicas(field) => both(field, one, other),
         SettingKind::Publication(field) => both(field, one, other),
-        SettingKind::WarmList(field) => both(field, one, other),
+        SettingKind::KeptFile(field, _) => both(field, one, other),
         SettingKind::File(field) | SettingKind::Log(field) => both(field, one, other),
         SettingKind::Text(field) => both(field, one, other),
         SettingKind::Networks(field) => both(field, one, other),

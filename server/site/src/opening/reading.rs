@@ -27,7 +27,7 @@ use millpond_site_compile::{
 use millpond_site_format::{
     Config, Problem,
     dialect::{Dialect, dialect_of},
-    folder::{Folder, MAX_SOURCE},
+    folder::{Folder, MAX_SOURCE, SiteFolder},
     locale::Formats,
     rules::{Rules, closed_targets, loops},
 };
@@ -41,14 +41,17 @@ struct Texts {
 
 /// Reads the folder; what has not changed is kept from `before`.
 pub(crate) fn read(
-    dir: &Path,
+    folder: SiteFolder<'_>,
     config: &Config,
     database: &Database,
     before: Option<&Generation>,
 ) -> Result<Generation, Vec<Problem>> {
-    let statics = statics(dir, config, before)?;
+    let statics = match folder.files {
+        Some(files) => Arc::new(Statics::embedded(files, &config.files)),
+        None => statics(folder.dir, config, before)?,
+    };
     let before = before.map(|before| (before, false));
-    whole(dir, config, database, &statics, before, true)
+    whole(folder, config, database, &statics, before, true)
 }
 
 /// Reads the folder without serving it: nothing is made in it.
@@ -58,7 +61,7 @@ pub(crate) fn look(
     database: &Database,
 ) -> Result<Generation, Vec<Problem>> {
     let statics = statics(dir, config, None)?;
-    whole(dir, config, database, &statics, None, false)
+    whole(dir.into(), config, database, &statics, None, false)
 }
 
 /// Reads the folder again after a good reading. If the pages or the rules have problems, the files
@@ -74,7 +77,7 @@ pub(crate) fn read_again(
 ) -> Result<(Generation, Vec<Problem>), Vec<Problem>> {
     let statics = statics(dir, config, Some(before))?;
     let with_age = Some((before, are_pages_older));
-    let problems = match whole(dir, config, database, &statics, with_age, true) {
+    let problems = match whole(dir.into(), config, database, &statics, with_age, true) {
         Ok(generation) => return Ok((generation, Vec::new())),
         Err(problems) => problems,
     };
@@ -106,15 +109,15 @@ fn statics(
 }
 
 fn whole(
-    dir: &Path,
+    folder: SiteFolder<'_>,
     config: &Config,
     database: &Database,
     statics: &Arc<Statics>,
     before: Option<(&Generation, bool)>,
     is_served: bool,
 ) -> Result<Generation, Vec<Problem>> {
-    let dialect = dialect_of(&config.database);
-    let folder = Folder::read(dir, dialect)?;
+    let (dir, dialect) = (folder.dir, dialect_of(&config.database));
+    let folder = Folder::read(folder, dialect)?;
     let formats = config.formats;
     let fingerprint = folder.fingerprint(formats);
     let (number, pages) = match before {

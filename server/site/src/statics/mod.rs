@@ -39,6 +39,7 @@ use coding_memory::CodingMemory;
 pub(crate) use disk::refused_for as refused;
 use millpond_site_format::{
     config::{FileSettings, StaticOptions},
+    folder::EmbeddedFiles,
     problem::Problem,
 };
 pub(crate) use open::open;
@@ -80,6 +81,20 @@ impl Statics {
     ) -> Result<Self, Problem> {
         let budget = Budget::new(options, budget::descriptors());
         Self::load_within(dir, options, settings, previous, budget)
+    }
+
+    /// The files of `static/` among those in the program.
+    pub(crate) fn embedded(files: EmbeddedFiles, settings: &FileSettings) -> Self {
+        let files = files.iter().filter_map(|(path, text)| {
+            let url = path.strip_prefix("static")?;
+            let loaded = plain::embedded(Path::new(url), text, settings.cache_control(url));
+            let file = StaticFile::new(&loaded, Precompressed::default(), None);
+            Some((url.to_owned(), file))
+        });
+        Self {
+            files: files.collect(),
+            ..Self::default()
+        }
     }
 
     fn load_within(

@@ -2,6 +2,7 @@
 
 use std::fs::File;
 use std::io::{self, Read};
+use std::path::Path;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -154,6 +155,28 @@ pub(super) fn load(
             };
             Some(unread(found, media, ContentSource::Refused(status)))
         }
+    }
+}
+
+/// A file of the program itself.
+pub(super) fn embedded(path: &Path, text: &'static str, cache_control: &'static str) -> Loaded {
+    let media = media_of(path, cache_control);
+    let prepared = Prepared::new(Parts {
+        status: 200,
+        media_type: &media.content_type,
+        fields: &[("Cache-Control", cache_control)],
+        body: text.into(),
+        last_modified: None,
+        compressible: media.compressible,
+    });
+    let plain = Plain {
+        stamp: Stamp::embedded(text.len()),
+        media,
+        source: ContentSource::Copy(Arc::new(prepared)),
+    };
+    Loaded {
+        plain: Arc::new(plain),
+        settled: true,
     }
 }
 

@@ -31,6 +31,17 @@ impl Stamp {
         }
     }
 
+    /// The stamp of a text in the program, which never changes.
+    pub(super) const fn embedded(size: usize) -> Self {
+        Self {
+            device: 0,
+            inode: 0,
+            size: size as u64,
+            modified: (0, 0),
+            changed: (0, 0),
+        }
+    }
+
     /// When the content changed; 1970 for what is earlier, which HTTP cannot say.
     pub(crate) fn modified_time(&self) -> SystemTime {
         let seconds = u64::try_from(self.modified.0).unwrap_or(0);

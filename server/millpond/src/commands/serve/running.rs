@@ -10,6 +10,7 @@ use std::{env, io};
 
 use base_chart::number;
 use base_clock::Boottime;
+use millpond_console::Console;
 use millpond_http::ListenAddress;
 use millpond_process::{Inherited, Notifier, Successor, Workers};
 use millpond_site::{Config, Sites};
@@ -105,6 +106,8 @@ pub(super) struct RunningServer {
     /// The names of the command line, which stand in place of those of the configuration.
     pub(super) domain: Vec<String>,
     pub(super) admin: Option<Workers>,
+    /// The console on the owner's listener.
+    pub(super) console: Option<Arc<Console>>,
     pub(super) dir: PathBuf,
     pub(super) database: DatabaseOption,
     /// The configuration in use: as read at the start, with the later changes that could be
@@ -135,6 +138,12 @@ impl RunningServer {
                 "note: `millpond explain` is answered on {}",
                 admin.address()
             ));
+            if self.console.is_some() {
+                note(format_args!(
+                    "note: the console shows what the server does: http://{}/",
+                    admin.address()
+                ));
+            }
         }
         // The process whose place this one takes says so when it is certain that this one lasts.
         let main = match inherited.is_successor() {
@@ -336,9 +345,15 @@ impl RunningServer {
             redirect.group().shutdown();
         }
         self.sites.stop_waits();
+        if let Some(console) = &self.console {
+            console.stop_waits();
+        }
         let (stuck, _) = self.server.stop();
         for workers in [&mut self.redirect, &mut self.admin].into_iter().flatten() {
             let _ = workers.stop();
+        }
+        if let Some(console) = &self.console {
+            console.stop();
         }
         self.sites.stop();
         let lost = self.log.close();

@@ -14,8 +14,8 @@ impl Wake for Unpark {
     }
 }
 
-/// The value of `future`, for which this thread waits.
-pub(super) fn block_on<T>(future: impl Future<Output = T>) -> T {
+/// Returns the value of `future`, for which this thread waits. Not for a thread that serves.
+pub fn block_on<T>(future: impl Future<Output = T>) -> T {
     let waker = Waker::from(Arc::new(Unpark(thread::current())));
     let mut context = Context::from_waker(&waker);
     let mut future = pin!(future);

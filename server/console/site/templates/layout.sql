@@ -1,0 +1,2 @@
+-- name: clock :one?
+select at, started from clock where id = 1;

@@ -1,0 +1,1 @@
+insert into explained (at, host, target, body) values (:now, :host, :target, :body) returning id

@@ -1,0 +1,2 @@
+delete from certificate
+where names not in (select c.value ->> 'names' from json_each(:certificates) c)

@@ -1,0 +1,1 @@
+delete from explained where id <= (select max(id) from explained) - :most

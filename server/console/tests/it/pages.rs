@@ -1,0 +1,253 @@
+//! What the pages show, to whom, and when they change.
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::sync::atomic::Ordering;
+
+use millpond_console::CertificateState;
+
+use crate::support::{DAY, TestConsole};
+
+const ALL: [&str; 7] = [
+    "/",
+    "/routes",
+    "/why",
+    "/now",
+    "/purge",
+    "/?range=quarter",
+    "/routes?sort=useless",
+];
+
+#[test]
+fn pages_say_what_will_appear_and_then_show_it() {
+    let mut test = TestConsole::new();
+    assert!(
+        test.page("/")
+            .contains("The first appear here by themselves")
+    );
+    assert!(test.page("/routes").contains("No page was asked for"));
+    assert!(test.page("/now").contains("Nothing is known yet"));
+    test.sample(DAY);
+    for n in 1..=6 {
+        test.ask(90, 10);
+        test.ask_route("/articles/{slug}", 90, 10);
+        test.sample_all(DAY + n * 10);
+    }
+    let overview = test.page("/");
+    // A hundred in ten seconds are 600 a minute.
+    assert!(
+        overview.contains("<dd class=\"value\">600</dd>"),
+        "{overview}"
+    );
+    assert!(
+        overview.contains("<dd class=\"value\">90.0\u{a0}%</dd>"),
+        "{overview}"
+    );
+    assert!(
+        overview.contains("<svg class=\"panel\"") && overview.contains("<svg class=\"narrow\"")
+    );
+    let routes = test.page("/routes");
+    assert!(routes.contains("/articles/{slug}") && !routes.contains("Useless cache"));
+    assert!(test.page("/routes/1").contains("Time to make one"));
+    assert_eq!(test.get("/routes/999").status, 404);
+    assert!(test.page("/now").contains("Since the start"));
+    for target in ALL {
+        test.page(target);
+    }
+}
+
+#[test]
+fn a_useless_cache_is_called_so() {
+    let mut test = TestConsole::new();
+    test.sample(DAY);
+    test.ask(4, 196);
+    test.ask_route("/search", 4, 196);
+    test.ask_route("/good", 190, 10);
+    test.sample_all(DAY + 10);
+    let routes = test.page("/routes?sort=useless");
+    let at = |text: &str| {
+        routes
+            .find(text)
+            .unwrap_or_else(|| panic!("{text}: {routes}"))
+    };
+    assert!(at("hit rate 0.02") < at("/good"), "the worst first");
+    assert!(test.page("/").contains("1 route</a>"));
+    assert!(test.page("/routes/1").contains("a hit rate of 0.02"));
+}
+
+#[test]
+fn a_time_is_shown_beside_the_one_before() {
+    let mut test = TestConsole::new();
+    test.sample(DAY);
+    test.ask(100, 0);
+    test.sample(DAY + 10);
+    for n in 0..2 {
+        test.ask(150, 0);
+        test.sample(DAY + 3600 + n * 10);
+    }
+    let overview = test.page("/");
+    assert!(overview.contains("+50 % on the hour before"), "{overview}");
+    assert!(!test.page("/?beside=none").contains("on the hour before"));
+    let own = test.page("/?since=2026-11-28&till=2026-11-29");
+    assert!(own.contains("<svg"), "{own}");
+    assert!(
+        test.page("/?since=2026-01-01&till=2026-01-02")
+            .contains("No figures of this time")
+    );
+    assert_eq!(test.get("/?since=yesterday").status, 400);
+}
+
+#[test]
+fn durations_and_crawlers_are_shown_where_they_are_counted() {
+    let mut test = TestConsole::new();
+    test.sample(DAY);
+    test.ask(100, 0);
+    assert!(!test.page("/").contains("People and crawlers"));
+    {
+        let totals = &mut test.figures.0.lock().unwrap().totals;
+        totals.counts.crawlers = Some(30);
+        totals.counts.server_errors = Some(2);
+        totals.durations = vec![(100, 90), (1_000, 8), (2_000_000, 2)];
+    }
+    test.sample(DAY + 10);
+    let overview = test.page("/");
+    for shown in [
+        "People and crawlers",
+        "Time to answer",
+        "Errors of the server",
+        "2.00\u{a0}s",
+        "100\u{a0}µs",
+    ] {
+        assert!(overview.contains(shown), "{shown}: {overview}");
+    }
+}
+
+#[test]
+fn certificates_say_their_end_and_why_the_last_try_failed() {
+    let mut test = TestConsole::new();
+    test.figures.0.lock().unwrap().certificates = vec![
+        CertificateState {
+            names: "a.example".to_owned(),
+            ends_at: Some(DAY + 5 * 86_400),
+            tried_at: Some(DAY),
+            failure: Some("the authority <did> not answer".to_owned()),
+        },
+        CertificateState {
+            names: "b.example".to_owned(),
+            ends_at: None,
+            tried_at: None,
+            failure: None,
+        },
+    ];
+    test.sample(DAY);
+    let now = test.page("/now");
+    for shown in ["5 days left", "&lt;did&gt; not answer", "none yet"] {
+        assert!(now.contains(shown), "{shown}: {now}");
+    }
+    test.figures.0.lock().unwrap().certificates.clear();
+    test.sample(DAY + 10);
+    assert!(!test.page("/now").contains("a.example"));
+}
+
+#[test]
+fn an_explanation_is_a_page() {
+    let test = TestConsole::new();
+    let asked = test.get("/ask?target=/read%3Fid%3D1");
+    assert_eq!(
+        (asked.status, asked.field("location")),
+        (303, Some("/why/1"))
+    );
+    let why = test.page("/why/1");
+    for shown in [
+        "/read?id=1",
+        "a change has touched",
+        "&lt;nothing&gt; has changed",
+        "article with id = :id",
+    ] {
+        assert!(why.contains(shown), "{shown}: {why}");
+    }
+    assert!(test.page("/why").contains("/why/1"));
+    for (target, leads) in [
+        ("/ask", "/why?wrong=target"),
+        ("/ask?target=read", "/why?wrong=target"),
+        ("/ask?target=/&host=other.example", "/why?wrong=host"),
+        ("/ask?target=http://other.example/a", "/why?wrong=host"),
+        ("/ask?target=http://own.example", "/why/2"),
+    ] {
+        assert_eq!(test.get(target).field("location"), Some(leads), "{target}");
+    }
+    for _ in 0..60 {
+        test.get("/ask?target=/a");
+    }
+    assert_eq!(test.value("select count(*) from explained"), 50);
+    assert_eq!(test.get("/why/1").status, 404);
+}
+
+#[test]
+fn other_sites_change_nothing_and_read_nothing() {
+    let test = TestConsole::new();
+    let purged = || test.asked.0.load(Ordering::Relaxed);
+    let post = |fields: &str| {
+        let mut connection = test.connection();
+        connection.send(format!(
+            "POST /purge HTTP/1.1\r\nHost: localhost\r\n{fields}Content-Length: 0\r\n\r\n"
+        ));
+        connection.receive().status
+    };
+    for fields in [
+        "Sec-Fetch-Site: cross-site\r\n",
+        "Sec-Fetch-Site: same-site\r\n",
+        "Origin: http://evil.example\r\n",
+        "Origin: null\r\n",
+    ] {
+        assert_eq!(post(fields), 403, "{fields}");
+    }
+    assert_eq!(purged(), 0);
+    assert_eq!(
+        post("Sec-Fetch-Site: same-origin\r\nOrigin: http://localhost\r\n"),
+        303
+    );
+    assert_eq!(purged(), 1);
+    assert!(
+        test.get("/purge").status == 200 && purged() == 1,
+        "to look is not to do"
+    );
+    let foreign = ["Sec-Fetch-Site: cross-site"];
+    assert_eq!(
+        test.connection().get_with("/ask?target=/", &foreign).status,
+        403
+    );
+    let mut connection = test.connection();
+    connection.send("GET / HTTP/1.1\r\nHost: evil.example\r\n\r\n");
+    assert_eq!(connection.receive().status, 421);
+    for target in ["/", "/404", "/console.css"] {
+        let response = test.get(target);
+        let policy = response
+            .field("content-security-policy")
+            .unwrap_or_default();
+        assert!(
+            policy.starts_with("default-src 'none'") && !policy.contains("unsafe"),
+            "{target}"
+        );
+    }
+}
+
+/// Each sample is shown to those who look, without being asked for.
+#[test]
+fn a_page_that_is_looked_at_changes_with_each_sample() {
+    let mut test = TestConsole::new();
+    test.sample(DAY);
+    let page = test.page("/");
+    let script = page.split("/.millpond/live.").nth(1).unwrap();
+    let tag = script.split("data-tag=\"").nth(1).unwrap();
+    let tag = tag.split('"').next().unwrap().to_owned();
+    let mut stream = test.connection().stream().try_clone().unwrap();
+    let target = format!("/.millpond/live?page=/&seen={tag}");
+    write!(stream, "GET {target} HTTP/1.1\r\nHost: localhost\r\n\r\n").unwrap();
+    let mut lines = BufReader::new(stream).lines().map(Result::unwrap);
+    assert!(lines.next().unwrap().contains(" 200 "));
+    test.ask(10, 0);
+    test.sample(DAY + 10);
+    let told = lines.find(|line| line.starts_with("id: ")).unwrap();
+    assert_ne!(told, format!("id: {tag}"));
+    assert!(test.page("/").contains("<dd class=\"value\">60</dd>"));
+}

@@ -1,0 +1,226 @@
+//! A console over figures that the test says, served on loopback.
+
+use std::net::{SocketAddr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use base_clock::Boottime;
+use lab_testkit::{Connection, Response, fast_dir};
+use millpond_console::{
+    CertificateState, Console, Controls, Counts, Fact, Gauges, RouteCounts, RouteTotals, Sampler,
+    Source, Totals,
+};
+use millpond_http::{Limits, Listener, Request, Service as _, WorkerGroup};
+use millpond_process::{Admin, Figures, Workers};
+use rusqlite::Connection as Sqlite;
+use serde_json::{Map, Value, json};
+use tempfile::TempDir;
+
+/// A moment in November 2026, at the beginning of a day.
+pub(crate) const DAY: u64 = 1_795_910_400;
+
+/// The figures, which tests change.
+#[derive(Clone, Default)]
+pub(crate) struct Fake(pub(crate) Arc<Mutex<Known>>);
+
+#[derive(Default)]
+pub(crate) struct Known {
+    pub(crate) totals: Totals,
+    pub(crate) routes: Vec<RouteTotals>,
+    pub(crate) certificates: Vec<CertificateState>,
+}
+
+impl Source for Fake {
+    fn totals(&self) -> Totals {
+        self.0.lock().unwrap().totals.clone()
+    }
+
+    fn routes(&self) -> Vec<RouteTotals> {
+        self.0.lock().unwrap().routes.clone()
+    }
+
+    fn facts(&self) -> Vec<Fact> {
+        let requests = self.totals().counts.requests;
+        vec![
+            Fact::count("Connections", "Since the start", requests),
+            Fact::text("Feed of the database", "Heard of", "not yet"),
+        ]
+    }
+
+    fn certificates(&self) -> Vec<CertificateState> {
+        self.0.lock().unwrap().certificates.clone()
+    }
+}
+
+/// Counts what the owner asks for.
+#[derive(Clone, Default)]
+pub(crate) struct Asked(pub(crate) Arc<AtomicU64>);
+
+impl Controls for Asked {
+    fn explain(&self, host: Option<&str>, target: &str) -> Result<Option<Value>, String> {
+        let explanation = json!({
+            "kind": "page", "target": target, "route": "/read", "template": "read.html", "shared": true,
+            "page": {"state": "miss", "because": "a change has touched what it depends on"},
+            "queries": [{"name": "article", "file": "pages/read.sql", "state": "hit", "because": "<nothing> has changed", "depends": ["article with id = :id"]}],
+        });
+        Ok((host != Some("other.example")).then_some(explanation))
+    }
+
+    fn purge(&self) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// A console with its file, its figures, and the samples that the test takes.
+pub(crate) struct TestConsole {
+    pub(crate) dir: TempDir,
+    pub(crate) figures: Fake,
+    pub(crate) asked: Asked,
+    pub(crate) console: Arc<Console>,
+    sampler: Sampler<Fake>,
+    workers: Workers,
+    address: SocketAddr,
+    /// Seconds since the start of the machine.
+    passed: u64,
+}
+
+struct NoFigures;
+
+impl Figures for NoFigures {
+    fn add_to(&self, _figures: &mut Map<String, Value>) {}
+}
+
+impl TestConsole {
+    pub(crate) fn new() -> Self {
+        Self::in_folder(fast_dir())
+    }
+
+    /// Opens the history in a folder, which may be there already.
+    pub(crate) fn in_folder(dir: TempDir) -> Self {
+        let (figures, asked) = (Fake::default(), Asked::default());
+        let opened = Console::without_thread(
+            &dir.path().join("h.db"),
+            figures.clone(),
+            asked.clone(),
+            |line| println!("{line}"),
+        );
+        let (console, sampler) = opened.unwrap_or_else(|problems| panic!("{problems:?}"));
+        let console = Arc::new(console);
+        let shown = Arc::clone(&console);
+        let service = move || {
+            let pages = shown.service();
+            let other = move |request: &Request<'_>| pages.call(request);
+            Admin::new(WorkerGroup::new(), NoFigures, || None, other)
+        };
+        let socket = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = socket.local_addr().unwrap();
+        socket.set_nonblocking(true).unwrap();
+        let limits = Limits {
+            drain_timeout: Duration::from_millis(100),
+            ..Limits::default()
+        };
+        let listeners = vec![Listener::from(socket)];
+        let patience = (&limits, Duration::from_secs(5));
+        let workers = Workers::start(service, "console", listeners, patience, |_| {}).unwrap();
+        Self {
+            dir,
+            figures,
+            asked,
+            console,
+            sampler,
+            workers,
+            address,
+            passed: 1_000,
+        }
+    }
+
+    /// Takes a sample ten seconds after the one before, at a time of the wall clock.
+    pub(crate) fn sample(&mut self, at: u64) {
+        self.passed += 10;
+        let now = Boottime::from_nanos(self.passed * 1_000_000_000);
+        self.sampler.sample(at, now);
+    }
+
+    /// Takes a sample with the routes.
+    pub(crate) fn sample_all(&mut self, at: u64) {
+        self.sampler.hurry();
+        self.sample(at);
+    }
+
+    /// Adds to the counts of requests for pages.
+    pub(crate) fn ask(&self, hits: u64, made: u64) {
+        let counts = &mut self.figures.0.lock().unwrap().totals.counts;
+        counts.requests += hits + made;
+        counts.pages += hits + made;
+        counts.hits += hits;
+        counts.misses += made;
+        counts.made += made;
+        counts.fill_us += made * 4_000;
+        counts.cpu_ms = Some(counts.cpu_ms.unwrap_or(0) + hits / 10 + made);
+    }
+
+    /// Adds to the counts of a route.
+    pub(crate) fn ask_route(&self, route: &str, hits: u64, made: u64) {
+        let routes = &mut self.figures.0.lock().unwrap().routes;
+        let known = routes.iter_mut().find(|known| known.route == route);
+        let counts = match known {
+            Some(known) => &mut known.counts,
+            None => {
+                routes.push(RouteTotals {
+                    route: route.to_owned(),
+                    counts: RouteCounts::default(),
+                });
+                &mut routes.last_mut().unwrap().counts
+            }
+        };
+        counts.requests += hits + made;
+        counts.hits += hits;
+        counts.misses += made;
+        counts.made += made;
+        counts.fill_us += made * 4_000;
+    }
+
+    pub(crate) fn connection(&self) -> Connection {
+        Connection::open(self.address)
+    }
+
+    pub(crate) fn get(&self, target: &str) -> Response {
+        self.connection().get(target)
+    }
+
+    #[track_caller]
+    pub(crate) fn page(&self, target: &str) -> String {
+        let response = self.get(target);
+        assert_eq!(response.status, 200, "{target}: {}", response.text());
+        response.text()
+    }
+
+    /// One value of the history.
+    pub(crate) fn value(&self, sql: &str) -> i64 {
+        value(&self.dir.path().join("h.db"), sql)
+    }
+
+    /// Stops it, and keeps its folder.
+    pub(crate) fn close(mut self) -> TempDir {
+        self.console.stop_waits();
+        let _ = self.workers.stop();
+        self.console.stop();
+        self.dir
+    }
+}
+
+pub(crate) fn value(file: &Path, sql: &str) -> i64 {
+    let history = Sqlite::open(file).unwrap();
+    history.query_row(sql, [], |row| row.get(0)).unwrap()
+}
+
+/// The counts of a server that has begun anew.
+pub(crate) fn fresh() -> (Counts, Gauges) {
+    Default::default()
+}
+
+pub(crate) fn history_of(dir: &TempDir) -> PathBuf {
+    dir.path().join("h.db")
+}
