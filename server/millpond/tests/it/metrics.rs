@@ -235,7 +235,7 @@ fn metrics_follow_the_rules_and_count_the_requests() {
         texts.push((read(&text, expected == OPEN), text));
     }
     let (samples, text) = &texts[0];
-    let route = "route=\"/read/[id]\"";
+    let route = "route=\"/read/{id}\"";
     for (result, crawler, requests) in [("miss", false, 2), ("hit", false, 3), ("hit", true, 1)] {
         let series =
             format!("millpond_requests_total{{{route},result=\"{result}\",crawler=\"{crawler}\"}}");
@@ -248,11 +248,11 @@ fn metrics_follow_the_rules_and_count_the_requests() {
     let http = "http_request_method=\"GET\",url_scheme=\"http\"";
     for (rest, requests) in [
         (
-            "http_response_status_code=\"200\",http_route=\"/read/[id]\",",
+            "http_response_status_code=\"200\",http_route=\"/read/{id}\",",
             5.0,
         ),
         (
-            "http_response_status_code=\"404\",http_route=\"/read/[id]\",",
+            "http_response_status_code=\"404\",http_route=\"/read/{id}\",",
             1.0,
         ),
         ("http_response_status_code=\"404\",", 1.0),
@@ -297,5 +297,5 @@ fn a_route_keeps_its_series_when_the_folder_is_read_again() {
                 .next()
         })
         .collect();
-    assert_eq!(routes, BTreeSet::from(["/a", "/read/[id]"]));
+    assert_eq!(routes, BTreeSet::from(["/a", "/read/{id}"]));
 }
