@@ -13,15 +13,22 @@ let isGone = false, returns = 0, leaving = 0;
 // The page as the server has written it, once it was asked for.
 let known;
 
+// In development: the state of the site's files that this page shows.
+const dev = document.querySelector("script[data-state]")?.dataset;
+
 const isHidden = () => document.visibilityState === "hidden";
 const page = () => location.pathname + location.search;
 
 function open() {
   close();
   if (isHidden()) return;
-  source = new EventSource(`${location.origin}/.millpond/live?page=${encodeURIComponent(page())}&seen=${own.dataset.tag}`);
+  const { tag } = own.dataset;
+  let query = tag ? `page=${encodeURIComponent(page())}&seen=${tag}` : "";
+  if (dev) query += `&state=${dev.state}`;
+  source = new EventSource(`${location.origin}/.millpond/live?${query}`);
   heard = 0;
-  source.onopen = () => (heard = Date.now());
+  // A page in development that is not live hears no heartbeats.
+  source.onopen = () => (heard = tag && Date.now());
   source.addEventListener("beat", hears);
   source.onmessage = (event) => {
     hears();
@@ -30,6 +37,12 @@ function open() {
     // The server says within how many milliseconds all who look are to ask.
     want(Math.random() * within);
   };
+  source.addEventListener("reload", () => {
+    close();
+    // After a form this would send it again.
+    dev.post ?? location.reload();
+    document.querySelector(".changed")?.removeAttribute("hidden");
+  });
   source.addEventListener("gone", () => {
     close();
     isGone = true;
