@@ -36,7 +36,7 @@ pub struct Sent {
     pub harvests: Vec<Harvest>,
     /// Decisions of the statistics, if the plan left the decisions to them.
     pub auto: Option<Decided>,
-    /// What the streams of the plan have told.
+    /// Results of the streams of the plan.
     pub streams: Option<StreamTimes>,
 }
 

@@ -46,7 +46,7 @@ pub struct StreamsPlan {
     pub write: RequestPlan,
 }
 
-/// What the streams of a run have told.
+/// Results of the streams of a run.
 pub struct StreamTimes {
     /// Streams that the plan asks for.
     pub asked: u64,

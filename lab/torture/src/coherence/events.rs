@@ -117,7 +117,7 @@ fn hold(
 /// A stream of events, which is looked at without waiting.
 struct EventStream {
     socket: TcpStream,
-    /// What has come and is no whole line yet.
+    /// Bytes of a line that has not come whole.
     rest: Vec<u8>,
 }
 

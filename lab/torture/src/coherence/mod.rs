@@ -4,8 +4,8 @@
 //! than `max_staleness` before the request was sent; a write made through a node is in every
 //! response of that node to a request sent after its answer, and in those of all nodes to the
 //! visitor who wrote; a page shows one state of the database; a stream tells of each change, or
-//! ends.* It must not know how Millpond keeps the promise: it has a program to start, sockets, and a database, so a mistake of the server
-//! cannot hide in it.
+//! ends.* It must not know how Millpond keeps the promise: it has a program to start, sockets, and
+//! a database, so a mistake of the server cannot hide in it.
 //!
 //! - [`enter_netns`] gives the scenario a network namespace of its own if the machine permits one.
 //! - [`run`] starts a private PostgreSQL and three nodes, two with a bound of one second and one

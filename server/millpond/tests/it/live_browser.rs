@@ -281,8 +281,12 @@ fn a_page_in_development_follows_the_files_of_its_site() {
     browser.until(&plain, IS_OPEN);
     let live = browser.window(&format!("http://{address}/comments"));
     browser.until(&live, IS_OPEN);
-    // Data, in place.
-    browser.until(&live, "window.stays = true");
+    // Data, in place; once the reading of the folder that follows the start is over.
+    let read = "document.querySelector('script[data-state]')?.dataset.state.endsWith('-1')";
+    browser.until(
+        &live,
+        &format!("{IS_OPEN} && {read} && (window.stays = true)"),
+    );
     Visitor::new(&server).post("/comment", "text=first");
     browser.until(&live, &format!("window.stays && {}", shows("first")));
     // A fault, on each page; and its end.

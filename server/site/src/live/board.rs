@@ -101,9 +101,9 @@ impl Board {
         pages.get(key).filter(|page| !page.is_over()).cloned()
     }
 
-    /// Returns the page that a client wants, which a new one becomes if no other has come meanwhile.
-    /// `tag` is that of the answer to the client: if it is another than was told, the page is looked
-    /// at.
+    /// Returns the page that a client wants, which a new one becomes if no other has come
+    /// meanwhile. `tag` is that of the answer to the client: if it is another than was told, the
+    /// page is looked at.
     pub(crate) fn page(&self, wanted: WantedPage, tag: &str) -> Arc<LivePage> {
         let page = match wanted {
             WantedPage::Known(page) => page,

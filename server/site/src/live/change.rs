@@ -1,13 +1,13 @@
-//! What differs between a page and its next state, for browsers that have its text.
+//! The difference between a page and its next state, for browsers that have its text.
 
 use serde_json::json;
 
 /// Bytes that an event puts into a page at most: more is asked for, and then comes compressed.
 const MOST: usize = 4096;
 
-/// Returns the change from the page `old`, which has the tag `of`, to `new` with the tag `tag`: once
-/// the tag is replaced in the text, what stands between two places, counted in UTF-16 units as in a
-/// browser, is replaced by a text. None if that is too much.
+/// Returns the change from the page `old`, which has the tag `of`, to `new` with the tag `tag`:
+/// once the tag is replaced in the text, what stands between two places, counted in UTF-16 units as
+/// in a browser, is replaced by a text. None if that is too much.
 pub(super) fn change((old, of): (&[u8], &str), (new, tag): (&[u8], &str)) -> Option<String> {
     let (old, new) = (str::from_utf8(old).ok()?, str::from_utf8(new).ok()?);
     // A browser reads a text without its byte order mark.
