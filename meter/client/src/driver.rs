@@ -1,6 +1,6 @@
 //! Carries out a plan: starts threads, watches them and collects what they recorded.
 
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc;
 use std::thread::Scope;
 
@@ -13,8 +13,10 @@ use crate::progress::{self, Progress};
 use crate::recorder::Live;
 use crate::request::Requests;
 use crate::scheduler_stats::SchedulerStats;
+use crate::streams::{StreamTimes, Subscribers};
 use crate::tickets::{Agreed, Gate, Tickets};
 use crate::transport::Target;
+use crate::url::Url;
 use crate::{Error, Plan, limits};
 
 /// The names of client threads begin with this.
@@ -25,6 +27,7 @@ pub struct PreparedRun<'a> {
     plan: &'a Plan,
     requests: Requests,
     target: Target,
+    url: Url,
 }
 
 /// The result of a plan.
@@ -33,6 +36,8 @@ pub struct Sent {
     pub harvests: Vec<Harvest>,
     /// Decisions of the statistics, if the plan left the decisions to them.
     pub auto: Option<Decided>,
+    /// Results of the streams of the plan.
+    pub streams: Option<StreamTimes>,
 }
 
 /// Decisions of the statistics about warm-up and length.
@@ -61,6 +66,7 @@ impl<'a> PreparedRun<'a> {
             plan,
             requests,
             target,
+            url,
         })
     }
 
@@ -81,6 +87,11 @@ impl<'a> PreparedRun<'a> {
         stop: &AtomicBool,
     ) -> Result<Sent, Error> {
         let plan = self.plan;
+        let workload = plan.request.workload.as_ref();
+        let streams = workload.and_then(|workload| workload.streams());
+        let open = |streams| Subscribers::open(plan, streams, &self.url, &self.target);
+        let streams = streams.map(open);
+        let (streams, is_over) = (streams.transpose()?, AtomicBool::new(false));
         let threads = plan.load.thread_count();
         let scheduler_stats = SchedulerStats::find();
         let (tickets, gate, live) = (
@@ -110,10 +121,16 @@ impl<'a> PreparedRun<'a> {
             snapshots: &snapshots,
         };
         let (sender, harvests) = mpsc::channel();
-        let results = std::thread::scope(|scope| {
+        let (results, streams) = std::thread::scope(|scope| {
+            let held = streams.map(|streams| scope.spawn(|| streams.hold(&is_over)));
             launch(scope, &shared, threads, &sender);
             drop(sender);
-            progress::watch(&shared, &mut director, &harvests, &mut progress)
+            let results = progress::watch(&shared, &mut director, &harvests, &mut progress);
+            is_over.store(true, Ordering::Release);
+            (
+                results,
+                held.map(|held| held.join().map_err(|_| Error::Thread)),
+            )
         });
         let harvests = results.into_iter().collect::<Result<Vec<_>, _>>()?;
         if harvests.len() < threads {
@@ -124,7 +141,11 @@ impl<'a> PreparedRun<'a> {
             figures: director.figures(opened_at, 0.0),
             is_decided: director.is_decided(),
         });
-        Ok(Sent { harvests, auto })
+        Ok(Sent {
+            harvests,
+            auto,
+            streams: streams.transpose()?,
+        })
     }
 }
 

@@ -35,6 +35,7 @@ pub mod response;
 pub mod scheduler_stats;
 pub mod sink;
 pub mod spin;
+pub mod streams;
 pub mod tickets;
 mod transport;
 pub mod url;

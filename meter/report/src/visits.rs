@@ -93,6 +93,31 @@ pub(crate) fn rows(run: &Run) -> Vec<[String; 2]> {
         let text = format!("{} requests of them", count(run.accounting.abandoned));
         rows.push(["abandoned".to_owned(), text]);
     }
+    if let Some(streams) = &run.streams {
+        rows.push([
+            "streams".to_owned(),
+            format!(
+                "{} of {} opened, {} ended, {} events missed, {} besides",
+                count(streams.opened),
+                count(streams.asked),
+                count(streams.ended),
+                count(streams.missed),
+                count(streams.others)
+            ),
+        ]);
+        let (good, failed) = (count(streams.writes), count(streams.failed_writes));
+        rows.push(["writes".to_owned(), format!("{good}, {failed} failed")]);
+        if let Some(times) = streams.event_us {
+            let of = |name, time: Option<f64>| time.map(|time| format!("{name} {}", micros(time)));
+            let shown = [
+                of("median", times.p50),
+                of("99 %", times.p99),
+                of("longest", Some(times.max)),
+            ];
+            let shown: Vec<_> = shown.into_iter().flatten().collect();
+            rows.push(["write to event".to_owned(), shown.join(", ")]);
+        }
+    }
     if let Some(pauses) = &run.pauses {
         let missed = match pauses.missed_cycles {
             0 => String::new(),

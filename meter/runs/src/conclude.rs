@@ -32,6 +32,7 @@ pub(crate) fn conclude(measured: Measured<'_>) -> Run {
     let Measured { plan, sent, .. } = measured;
     let whole = Whole::of(plan, sent.harvests, measured.stopped);
     let mut run = run_of(plan, &whole);
+    run.streams = sent.streams.as_ref().map(visits::streams).map(Box::new);
     judge(&mut run, plan, &whole, sent.auto.as_ref());
     if let Some(auto) = sent.auto {
         run.warmup_s = auto.figures.warmup_s;

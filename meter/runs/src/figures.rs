@@ -8,6 +8,30 @@ use millrace_client::Errors;
 use millrace_stats::analysis::demand::Demands;
 use millrace_stats::{Hdr, Latency, Timeline, Verdict};
 
+/// Streams that were held beside the load of a run, and writes that they told of; from the
+/// beginning of the run, warm-up included.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct StreamFigures {
+    /// Streams that the plan asked for.
+    pub asked: u64,
+    /// Streams whose response began.
+    pub opened: u64,
+    /// Streams that ended before the run did.
+    pub ended: u64,
+    /// Writes with a good response.
+    pub writes: u64,
+    /// Writes with another response, or with none.
+    pub failed_writes: u64,
+    /// Events that no write was waiting for.
+    pub others: u64,
+    /// Streams without an event within the timeout after a write, summed over writes.
+    pub missed: u64,
+    /// From the send of a write to the first event of each stream after it.
+    pub event_us: Option<Latency>,
+    /// The times behind `event_us`.
+    pub times: Option<Hdr>,
+}
+
 /// One class of requests of a workload, measured by itself. The classes add up to the run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ClassFigures {

@@ -47,7 +47,7 @@ pub use calibration::calibrate;
 pub use capacity::{Capacity, CapacityNews, CapacityPlan, CapacityProgress, capacity};
 pub use compare::{Compare, CompareProgress, Comparison, compare};
 pub use diagnose::{DiagnoseProgress, Diagnosis, Level, diagnose, diagnosed};
-pub use figures::{ClassFigures, MergedRun, Pauses, Probed, RampDown, Sessions};
+pub use figures::{ClassFigures, MergedRun, Pauses, Probed, RampDown, Sessions, StreamFigures};
 pub use host::Host;
 pub use lab::{
     CannotRepeat, CrossCheck, Experiment, Fault, Lab, LabBound, LabFigure, LabFinding, LabInterval,

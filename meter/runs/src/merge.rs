@@ -160,6 +160,7 @@ impl Run {
             // Probes of different machines and times do not merge; each stays with its own run.
             probe: None,
             postgres: None,
+            streams: None,
             bottleneck: None,
             classes: visits::classes(runs, &spans),
             sessions: visits::sessions(runs, &spans),

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{ClassFigures, Host, MergedRun, Pauses, Postgres, Probed, RampDown, Sessions};
+use crate::{
+    ClassFigures, Host, MergedRun, Pauses, Postgres, Probed, RampDown, Sessions, StreamFigures,
+};
 use millrace_client::{AutoFigures, Errors};
 use millrace_stats::hdr::Histograms;
 use millrace_stats::{
@@ -124,6 +126,9 @@ pub struct Run {
     pub ramp_down: Option<RampDown>,
     /// Decisions of the statistics, if they were asked.
     pub auto: Option<AutoFigures>,
+    /// The streams that were held beside the load.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub streams: Option<Box<StreamFigures>>,
     /// The PostgreSQL server behind it, where one was watched.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub postgres: Option<Box<Postgres>>,

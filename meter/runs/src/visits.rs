@@ -3,12 +3,13 @@
 use hdrhistogram::Histogram;
 
 use crate::Run;
-use crate::figures::{ClassFigures, Pauses, RampDown, Sessions};
+use crate::figures::{ClassFigures, Pauses, RampDown, Sessions, StreamFigures};
 use base_clock::Nanos;
 use millrace_client::Errors;
 use millrace_client::Process;
 use millrace_client::classes::ClassTimes;
 use millrace_client::recorder::Recorder;
+use millrace_client::streams::StreamTimes;
 use millrace_client::{LengthPlan, Pace, Plan};
 use millrace_stats::hdr::Hdr;
 use millrace_stats::latency::summary;
@@ -110,6 +111,20 @@ pub(crate) fn sessions(plan: &Plan, all: &Recorder) -> Option<Sessions> {
         completed: all.visits.completed,
         broken_off: all.visits.broken_off,
     })
+}
+
+pub(crate) fn streams(told: &StreamTimes) -> StreamFigures {
+    StreamFigures {
+        asked: told.asked,
+        opened: told.opened,
+        ended: told.ended,
+        writes: told.writes,
+        failed_writes: told.failed_writes,
+        others: told.others,
+        missed: told.missed,
+        event_us: summary(&told.times),
+        times: Hdr::of(&told.times),
+    }
 }
 
 pub(crate) fn pauses(plan: &Plan, all: &Recorder) -> Option<Pauses> {

@@ -39,8 +39,9 @@ impl StreamedBody {
         Self(Arc::new(Mutex::new(Some(Box::new(source)))))
     }
 
-    /// The source, the first time.
-    pub(crate) fn take(&self) -> Option<Box<dyn BodySource>> {
+    /// Takes the source, to send it or to put it into another. None if it was taken before.
+    #[must_use]
+    pub fn take(&self) -> Option<Box<dyn BodySource>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 }

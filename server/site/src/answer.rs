@@ -59,6 +59,16 @@ pub(crate) struct Ask {
     pub(crate) report: OnceLock<Arc<Report>>,
 }
 
+/// Result of making a page before a request asks for it.
+pub(crate) enum MadeAhead {
+    /// For all, with what became of it in the store; no outcome where it cannot be kept.
+    Made(Arc<Cached>, Option<FillOutcome>),
+    /// Admission has refused it: it is tried again.
+    Refused,
+    /// It could not be made, or is no page for all.
+    Nothing,
+}
+
 /// Value that a flight has made.
 enum MadePage {
     /// Everyone's, and what became of it in the store; none where it cannot be kept.
@@ -191,25 +201,18 @@ impl Ask {
         }
     }
 
-    /// Makes the page before a request asks for it, with what became of it in the store. None if it
-    /// could not be made, or is no page for all.
-    pub(crate) async fn make_ahead(
-        &self,
-        permit: Permit<Cached, DatabaseFeed>,
-    ) -> Option<(Arc<Cached>, Option<FillOutcome>)> {
-        let (value, outcome) = match self.make(permit).await {
-            Ok((MadePage::Shared(value, outcome), _)) => (value, outcome),
-            // As by the fence: it is tried again.
-            Err(failure @ PageFailure::Busy(_)) => {
-                let value = Arc::new(Cached::Failed(failure));
-                (value, Some(FillOutcome::Fenced))
+    /// Makes the page before a request asks for it.
+    pub(crate) async fn make_ahead(&self, permit: Permit<Cached, DatabaseFeed>) -> MadeAhead {
+        match self.make(permit).await {
+            Ok((MadePage::Shared(value, outcome), _)) => {
+                if outcome == Some(FillOutcome::Stored) {
+                    self.page.counters.ahead.fetch_add(1, Ordering::Relaxed);
+                }
+                MadeAhead::Made(value, outcome)
             }
-            _ => return None,
-        };
-        if outcome == Some(FillOutcome::Stored) {
-            self.page.counters.ahead.fetch_add(1, Ordering::Relaxed);
+            Err(PageFailure::Busy(_)) => MadeAhead::Refused,
+            _ => MadeAhead::Nothing,
         }
-        Some((value, outcome))
     }
 
     /// Makes the page, and gives it to the waiting requests that may have it.

@@ -84,7 +84,7 @@ const LAYERS: [(&str, &[&str]); 6] = [
         "session",
         "form uploads",
         "dev::report dev::scope dev::excerpt dev::state",
-        "core answer::cached answer::visitor live::board live::stream live::script service::addresses service::listing service::see_other",
+        "core answer::cached answer::visitor live::board live::change live::stream live::script service::addresses service::listing service::see_other",
         "dev::failures dev::refusals dev::suggestion",
         "service::methods form::json form::body service::admission",
         "answer ahead",

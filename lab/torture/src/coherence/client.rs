@@ -7,13 +7,15 @@ use std::time::Duration;
 use lab_testkit::Response;
 
 /// Longer than any fault lasts: a frozen node answers after it continues.
-const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct NodeAnswer {
     pub(crate) status: u16,
     pub(crate) hit: bool,
     pub(crate) location: String,
+    /// The entity tag, without quotes.
+    pub(crate) tag: String,
     /// The `name=value` of the cookie that the response sets.
     pub(crate) cookie: String,
     pub(crate) body: String,
@@ -56,6 +58,7 @@ impl NodeAnswer {
             status: response.status,
             hit: field("cache-status") == "millpond; hit",
             location: field("location").to_owned(),
+            tag: field("etag").trim_matches('"').to_owned(),
             cookie: cookie.trim().to_owned(),
             body: String::from_utf8(response.body).map_err(|_| io::ErrorKind::InvalidData)?,
         })

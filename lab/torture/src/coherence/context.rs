@@ -25,7 +25,7 @@ pub(crate) trait Target: Send + Sync {
 pub(crate) struct LiveCounts {
     pub(crate) reads: AtomicU64,
     pub(crate) hits: AtomicU64,
-    /// Late and mixed pages.
+    /// Late and mixed pages, and late streams.
     pub(crate) wrong: AtomicU64,
     pub(crate) faults: AtomicU64,
     /// As [`Report::quiet_period`](crate::coherence::report::Report::quiet_period) counts them.
@@ -40,6 +40,11 @@ impl LiveCounts {
         self.reads.fetch_add(1, Ordering::Relaxed);
         self.hits.fetch_add(u64::from(is_hit), Ordering::Relaxed);
         self.wrong.fetch_add(u64::from(is_wrong), Ordering::Relaxed);
+    }
+
+    /// Counts a look at a stream.
+    pub(crate) fn looked(&self, is_late: bool) {
+        self.wrong.fetch_add(u64::from(is_late), Ordering::Relaxed);
     }
 
     /// Counts a page of a quiet period.

@@ -14,6 +14,7 @@ use lab_pgtest::{Options, Postgres};
 use postgres::{Client, NoTls, SimpleQueryMessage};
 
 use crate::coherence::context::{Context, Target};
+use crate::coherence::events::{NOWHERE, STREAM};
 use crate::coherence::page::Ask;
 use crate::coherence::report::ScenarioReport;
 use crate::coherence::scenario::{LeastReads, Scenario, run_clients};
@@ -39,6 +40,8 @@ enum Manner {
     TimeToLive(Duration),
     /// Each query of a page by itself.
     Torn,
+    /// As the honest one, but with streams that tell nothing and do not end.
+    Silent,
 }
 
 struct Fake {
@@ -82,6 +85,15 @@ fn answer_all(stream: &TcpStream, url: &str, manner: Manner, memory: &Memory) ->
         let head = lines.next()?.ok()?;
         while !lines.next()?.ok()?.is_empty() {}
         let target = head.split(' ').nth(1)?;
+        if target == NOWHERE {
+            let mut stream = stream;
+            write!(stream, "HTTP/1.1 404 None\r\nContent-Length: 0\r\n\r\n").ok()?;
+            continue;
+        }
+        if target.starts_with(STREAM) && manner == Manner::Silent {
+            // Until the client ends it.
+            return lines.next()?.ok().map(drop);
+        }
         let (status, body) = match Ask::of_target(target) {
             Some(ask) => page(&mut client, &ask, manner, memory)?,
             None => return None,
@@ -222,6 +234,7 @@ fn an_honest_node_passes() {
         "{report}"
     );
     assert!(report.fates.undone > 0, "{report}");
+    assert_eq!(report.streams.late, 0, "{report}");
 }
 
 #[test]
@@ -256,4 +269,14 @@ fn queries_of_two_states_are_mixed() {
         count(&context.tally.wrong) > 0
     });
     assert!(report.all.mixed > 0, "{report}");
+}
+
+#[test]
+fn a_stream_that_tells_nothing_is_late() {
+    let bounds = [Duration::ZERO; 2];
+    let report = found(Manner::Silent, bounds, Duration::ZERO, |context| {
+        count(&context.tally.wrong) > 0
+    });
+    assert_eq!((report.all.late, report.all.mixed), (0, 0), "{report}");
+    assert!(report.streams.late > 0, "{report}");
 }

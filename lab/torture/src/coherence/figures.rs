@@ -36,6 +36,41 @@ impl fmt::Display for Pages {
     }
 }
 
+/// Streams of live pages.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StreamFigures {
+    /// Streams that were opened.
+    pub opened: u64,
+    /// Streams that a node ended.
+    pub ended: u64,
+    /// Events that told of another state.
+    pub told: u64,
+    /// Comparisons with the log.
+    pub looks: u64,
+    /// Streams that had not told of a commit in time.
+    pub late: u64,
+}
+
+impl StreamFigures {
+    pub(crate) fn add(&mut self, other: Self) {
+        self.opened += other.opened;
+        self.ended += other.ended;
+        self.told += other.told;
+        self.looks += other.looks;
+        self.late += other.late;
+    }
+}
+
+impl fmt::Display for StreamFigures {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            out,
+            "{} opened, {} ended by the node, {} events, {} looks, {} late",
+            self.opened, self.ended, self.told, self.looks, self.late
+        )
+    }
+}
+
 /// Faults of one kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FaultFigures {

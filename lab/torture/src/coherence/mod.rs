@@ -3,9 +3,9 @@
 //! It knows the promise: *a response reflects every commit that was acknowledged to its writer more
 //! than `max_staleness` before the request was sent; a write made through a node is in every
 //! response of that node to a request sent after its answer, and in those of all nodes to the
-//! visitor who wrote; a page shows one state of the database.* It must not know how Millpond keeps
-//! the promise: it has a program to start, sockets, and a database, so a mistake of the server
-//! cannot hide in it.
+//! visitor who wrote; a page shows one state of the database; a stream tells of each change, or
+//! ends.* It must not know how Millpond keeps the promise: it has a program to start, sockets, and
+//! a database, so a mistake of the server cannot hide in it.
 //!
 //! - [`enter_netns`] gives the scenario a network namespace of its own if the machine permits one.
 //! - [`run`] starts a private PostgreSQL and three nodes, two with a bound of one second and one
@@ -19,6 +19,7 @@
 //!   COMMIT.
 //! - Readers request all pages from all nodes (`client`, `page`), and each page is judged at once
 //!   (`judge`).
+//! - Subscribers hold the streams of live pages and judge what these have told (`events`).
 //! - What pages depend on besides rows changes too (`rules`): policies, rights, roles, search
 //!   configurations, functions, schemas and paths, each with a version that pages show.
 //! - Meanwhile the feed, the server, the nodes and the network between them fail in many ways
@@ -40,6 +41,7 @@
 mod client;
 mod context;
 mod database;
+mod events;
 #[cfg(test)]
 mod fake;
 mod fault;
@@ -68,7 +70,7 @@ mod transaction;
 mod upkeep;
 mod writer;
 
-pub use figures::{FaultFigures, Pages};
+pub use figures::{FaultFigures, Pages, StreamFigures};
 pub use log::Fates;
 pub use netns::{Netns, enter_netns};
 pub use packets::Packets;

@@ -145,6 +145,8 @@ impl Ask {
 }
 
 fn from_text(body: &str) -> Option<PageRows> {
+    // The script of a live page stands at its end.
+    let (body, _) = body.split_once("<script").unwrap_or((body, ""));
     let mut queries = Vec::<Vec<Vec<u64>>>::new();
     for line in body.lines().filter(|line| !line.trim().is_empty()) {
         if line.starts_with('#') {
@@ -240,6 +242,10 @@ mod tests {
         assert_eq!(shelf.read("#rows\n"), Some(vec![vec![]]));
         let two = shelf.read("#rows\n1 5 \n4 2 \n");
         assert_eq!(two, Some(vec![vec![vec![1, 5], vec![4, 2]]]));
+        assert_eq!(
+            shelf.read("#rows\n1 5 <script src=x>"),
+            Some(vec![vec![vec![1, 5]]])
+        );
         assert_eq!(shelf.read("<h1>Not found</h1>"), None);
         assert_eq!(shelf.read("#rows\n1\n"), None);
         let total = Ask::Total.read("#accounts\n12 12000 7\n#mirrors\n7\n");

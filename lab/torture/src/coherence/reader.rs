@@ -79,10 +79,17 @@ pub(crate) fn write(context: &Context, mut choices: Choices<'_>) -> ScenarioRepo
 }
 
 /// Write of a visitor through a node, and the cookie that says so.
-struct OwnWrite {
+pub(crate) struct OwnWrite {
     thing: Thing,
     version: u64,
     cookie: String,
+}
+
+/// A page that a node has given.
+pub(crate) struct SeenPage {
+    is_hit: bool,
+    pub(crate) tag: String,
+    pub(crate) rows: PageRows,
 }
 
 /// A client of all nodes, with a connection to each.
@@ -106,14 +113,13 @@ impl<'f> Visitor<'f> {
         self.request_and_judge(node, ask, None).is_some()
     }
 
-    /// Requests a page and judges it; returns its rows and whether it came from memory. With `own`,
-    /// as the visitor who has written this.
-    fn request_and_judge(
+    /// Requests a page and judges it. With `own`, as the visitor who has written this.
+    pub(crate) fn request_and_judge(
         &mut self,
         node: usize,
         ask: &Ask,
         own: Option<&OwnWrite>,
-    ) -> Option<(bool, PageRows)> {
+    ) -> Option<SeenPage> {
         let cookie = own.map_or("", |own| own.cookie.as_str());
         let target = ask.target();
         let context = self.context;
@@ -155,20 +161,24 @@ impl<'f> Visitor<'f> {
             context.tally.quiet_page(answer.hit, verdict.late.is_some());
             self.report.in_quiet_period(answer.hit, verdict.late, what);
         }
-        Some((answer.hit, rows))
+        Some(SeenPage {
+            is_hit: answer.hit,
+            tag: answer.tag,
+            rows,
+        })
     }
 
     /// True if a page comes from memory.
     pub(crate) fn has_hit(&mut self, node: usize, ask: &Ask) -> bool {
         self.request_and_judge(node, ask, None)
-            .is_some_and(|(is_hit, _)| is_hit)
+            .is_some_and(|seen| seen.is_hit)
     }
 
     /// True if an account comes from memory with this version or a later one: the node was
     /// notified, has read the account, and keeps it.
     pub(crate) fn has_kept(&mut self, node: usize, id: u32, version: u64) -> bool {
         let seen = self.request_and_judge(node, &Ask::Account(id), None);
-        seen.is_some_and(|(is_hit, rows)| is_hit && rows[0][0][0] >= version)
+        seen.is_some_and(|seen| seen.is_hit && seen.rows[0][0][0] >= version)
     }
 
     /// Changes a row behind the joins, or a key of one, through a node; then requests pages with
@@ -240,7 +250,7 @@ impl<'f> Visitor<'f> {
     }
 
     /// Does something on the connection to a node, a new one if the last has ended.
-    fn on<T>(
+    pub(crate) fn on<T>(
         &mut self,
         node: usize,
         act: impl FnOnce(&mut NodeClient) -> io::Result<T>,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::time::Duration;
 
-use crate::coherence::figures::{FaultFigures, Pages};
+use crate::coherence::figures::{FaultFigures, Pages, StreamFigures};
 use crate::coherence::judge::Verdict;
 use crate::coherence::log::Fates;
 
@@ -31,7 +31,9 @@ pub struct ScenarioReport {
     pub quiet_period: Pages,
     /// Each kind by its name.
     pub pages: BTreeMap<&'static str, Pages>,
-    /// The first late and mixed pages, in words.
+    /// Streams of live pages of the nodes with the shortest bound.
+    pub streams: StreamFigures,
+    /// The first late and mixed pages and late streams, in words.
     pub findings: Vec<String>,
     /// How long a commit that a page did not show had been acknowledged at most.
     pub worst_unseen: Duration,
@@ -111,6 +113,15 @@ impl ScenarioReport {
         }
     }
 
+    /// A look at a stream, `late` if it has not told of a commit.
+    pub(crate) fn looked(&mut self, late: Option<&str>, what: impl Fn() -> String) {
+        self.streams.looks += 1;
+        if let Some(late) = late {
+            self.streams.late += 1;
+            keep(&mut self.findings, format!("not told: {late}; {}", what()));
+        }
+    }
+
     pub(crate) fn error(&mut self, what: impl Into<String>) {
         *self.errors.entry(what.into()).or_default() += 1;
     }
@@ -127,6 +138,7 @@ impl ScenarioReport {
     pub(crate) fn add(&mut self, other: Self) {
         self.all.add(other.all);
         self.quiet_period.add(other.quiet_period);
+        self.streams.add(other.streams);
         for (page, pages) in other.pages {
             self.pages.entry(page).or_default().add(pages);
         }
@@ -192,6 +204,7 @@ impl fmt::Display for ScenarioReport {
             "in quiet periods, of the longer bound and held against the shortest: {}",
             self.quiet_period
         )?;
+        writeln!(out, "streams: {}", self.streams)?;
         writeln!(
             out,
             "writes: {acknowledged} acknowledged, {undone} rolled back, {unknown} unknown; {forms} forms"

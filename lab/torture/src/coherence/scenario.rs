@@ -12,6 +12,7 @@ use lab_pgtest::{Options, Postgres};
 use postgres::{Client, NoTls};
 
 use crate::coherence::context::{Context, Target};
+use crate::coherence::events;
 use crate::coherence::inject::{FaultInjector, to_message};
 use crate::coherence::node::{Link, Node};
 use crate::coherence::packets::Packets;
@@ -92,6 +93,8 @@ pub(crate) const BOUNDS: [Duration; 3] = [
 ];
 /// Of each node, those who watch one page at a time.
 const WATCHERS: usize = 4;
+/// Of each node with the shortest bound, those who hold the stream of one page at a time.
+const SUBSCRIBERS: usize = 2;
 
 /// Fights.
 ///
@@ -203,6 +206,13 @@ pub(crate) fn run_clients(
         for number in 0..context.nodes.len() * WATCHERS {
             let node = number % context.nodes.len();
             visitors.push(scope.spawn(move || reader::watch(context, node, seeded(5, number))));
+        }
+        for number in 0..context.nodes.len() * SUBSCRIBERS {
+            let node = number % context.nodes.len();
+            if context.nodes[node].bound() == context.shortest_bound() {
+                let choices = seeded(6, number);
+                visitors.push(scope.spawn(move || events::subscribe(context, node, choices)));
+            }
         }
         for number in 0..context.nodes.len() {
             visitors.push(scope.spawn(move || reader::write(context, seeded(2, number))));

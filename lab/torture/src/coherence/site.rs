@@ -324,7 +324,7 @@ impl PageScript {
             let (Query(name, rows, ..), sql) = (query, query.text(on_postgres));
             format!("\n-- name: {name} :{rows}\n{sql};\n")
         });
-        self.params.to_owned() + &queries.collect::<String>()
+        format!("-- live\n{}{}", self.params, queries.collect::<String>())
     }
 
     /// `#NAME` for each query, then a line for each of its rows.
@@ -392,7 +392,7 @@ mod tests {
         let page = PAGES.iter().find(|page| page.name == "shelf").unwrap();
         assert_eq!(
             page.script(true),
-            "-- param: place integer\n\n-- name: rows :many\nselect id, version from item where shelf = :place order by id;\n"
+            "-- live\n-- param: place integer\n\n-- name: rows :many\nselect id, version from item where shelf = :place order by id;\n"
         );
         assert_eq!(
             page.template(),

@@ -34,6 +34,8 @@ use choice::Choice;
 use step::Class;
 use table::Table;
 
+use crate::streams::StreamsPlan;
+
 /// Classes of sessions, and the data for their requests. A workload is read once and shared by all
 /// threads.
 #[derive(Debug)]
@@ -53,6 +55,8 @@ pub struct Workload {
     choices: Vec<Choice>,
     /// The sessions in their order, where they are recorded and not chosen.
     script: Option<Script>,
+    /// Streams that are held beside the sessions.
+    streams: Option<Box<StreamsPlan>>,
 }
 
 /// Recorded requests, one for each session, over again after the last.
@@ -96,6 +100,11 @@ impl Workload {
     /// The names of the classes, in their order.
     pub fn classes(&self) -> &[String] {
         &self.names
+    }
+
+    /// The streams that are held beside the sessions.
+    pub fn streams(&self) -> Option<&StreamsPlan> {
+        self.streams.as_deref()
     }
 
     /// The session with this number, the same one every time.

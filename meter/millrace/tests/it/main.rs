@@ -16,6 +16,7 @@ mod measuring;
 mod postgres;
 mod results;
 mod spin;
+mod streams;
 mod studies;
 mod support;
 mod sweep;

@@ -129,6 +129,12 @@ impl Output {
         self.queue.is_empty() && are_small && self.text.capacity() <= 64 << 10
     }
 
+    /// Gives the memory of the empty queue back.
+    pub(super) fn shrink(&mut self) {
+        debug_assert!(self.is_empty(), "what is queued would be lost");
+        (self.text, self.heads, self.queue) = <_>::default();
+    }
+
     /// Bytes in memory that wait to be written.
     pub(super) fn waiting(&self) -> usize {
         self.waiting

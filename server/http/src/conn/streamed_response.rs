@@ -200,6 +200,7 @@ impl Exchange {
                 body.waker = Some(waker);
                 // There may be many that have nothing to send for long.
                 self.decoder.shrink();
+                self.output.shrink();
             }
             Filled::Pending | Filled::Enough => body.waker = Some(waker),
         }

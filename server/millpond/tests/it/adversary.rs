@@ -61,6 +61,8 @@ fn check(report: &ScenarioReport, least: &LeastReads) {
     println!("{report}");
     let all = report.all;
     assert_eq!((all.late, all.mixed), (0, 0), "{report}");
+    assert_eq!(report.streams.late, 0, "{report}");
+    assert!(report.streams.told > 0, "{report}");
     assert_eq!(report.lost, [0; 0], "{report}");
     assert_eq!((report.slots, report.sessions), (0, 0), "{report}");
     assert_eq!(report.notes, [""; 0], "{report}");

@@ -10,13 +10,13 @@ use lab_testkit::terminal;
 use rustix::process::{Pid, Signal, kill_process};
 use tempfile::TempDir;
 
+use crate::live::EventStream;
 use crate::support::{
     Connection, Response, Server, fail, millpond, new_site, serve, serve_with, write,
 };
 
 pub(crate) const PAGE: &str = "Accept: text/html,*/*;q=0.8";
-const SCRIPT: &str = "/_millpond/dev/reload.js";
-const CHANGES: &str = "/_millpond/dev/changes";
+const STREAM: &str = "/.millpond/live";
 const ENTRY: &str = "/_millpond/dev/enter/";
 
 /// A site with pages and a form that fail in each way.
@@ -107,11 +107,11 @@ impl DevServer {
         connection.receive()
     }
 
-    /// Asks for the state that follows `token`.
+    /// Opens the stream that ends with the state `token`.
     fn await_change(&self, token: &str) -> Connection {
         let mut waiting = Connection::open(self.address());
         waiting.send(format!(
-            "GET {CHANGES}?{token} HTTP/1.1\r\nHost: localhost\r\n{}\r\n\r\n",
+            "GET {STREAM}?state={token} HTTP/1.1\r\nHost: localhost\r\n{}\r\n\r\n",
             self.cookie
         ));
         waiting
@@ -119,7 +119,7 @@ impl DevServer {
 }
 
 /// The path with the secret in the notes of a server.
-fn entry(notes: &str) -> String {
+pub(crate) fn entry(notes: &str) -> String {
     let (_, rest) = notes.split_once(ENTRY).expect(notes);
     format!("{ENTRY}{}", rest.split(' ').next().unwrap())
 }
@@ -287,7 +287,7 @@ fn a_form_shows_the_constraint_and_no_password() {
         text.contains("<dt>name</dt><dd class=\"text\">Ann</dd>"),
         "{text}"
     );
-    assert!(text.contains(" data-post defer"), "{text}");
+    assert!(text.contains(" data-post data-live-keep>"), "{text}");
     assert!(!text.contains("of-visitor"), "{text}");
 }
 
@@ -404,9 +404,10 @@ fn the_sites_own_error_page_is_shown_within_the_developers() {
     );
 }
 
-/// The state that follows `token`, once the folder was read again.
-fn next_state(server: &DevServer, token: &str) -> String {
-    server.await_change(token).receive().text()
+/// Waits until the folder was read again after the state `token`.
+fn next_state(server: &DevServer, token: &str) {
+    let told = server.await_change(token).receive().text();
+    assert!(told.ends_with("event: reload\ndata: 1\n\n"), "{told}");
 }
 
 /// Waits until the browser shows a page with `text`.
@@ -491,11 +492,13 @@ fn a_new_migration_is_applied_at_once_and_a_broken_one_is_shown() {
 fn without_dev_nothing_of_it_is_there() {
     let site = failing();
     let server = serve(site.path());
-    for target in [SCRIPT, CHANGES] {
-        assert_eq!(ask(&server, target, &[PAGE]).status, 404);
-    }
+    assert!(
+        ask(&server, &format!("{STREAM}?state=0"), &[])
+            .text()
+            .contains("gone")
+    );
     let plain = ask(&server, "/", &[PAGE]);
-    assert!(!plain.text().contains("_millpond"), "{}", plain.text());
+    assert!(!plain.text().contains("<script"), "{}", plain.text());
     assert_eq!(plain.body, ask(&server, "/", &[]).body);
     let broken = ask(&server, "/broken/1", &[PAGE]);
     assert_eq!(
@@ -505,14 +508,14 @@ fn without_dev_nothing_of_it_is_there() {
 
     // With it, programs and everybody but the developer see the same bytes as without it.
     let with = dev(site.path());
-    assert!(page(&with, "/").text().contains(SCRIPT));
+    assert!(page(&with, "/").text().contains("data-state"));
     assert_eq!(ask(&with, "/", &[]).body, plain.body);
     assert_eq!(ask_as_developer(&with, "/", &[]).body, plain.body);
     for proxied in ["X-Forwarded-For: 10.0.0.1", "Via: 1.1 proxy"] {
         let ask = |target| ask_as_developer(&with, target, &[PAGE, proxied]);
         assert_eq!(ask("/").body, plain.body);
         assert_eq!(ask("/broken/1").body, broken.body);
-        assert_eq!(ask(SCRIPT).status, 404);
+        assert!(ask(&format!("{STREAM}?state=0")).text().contains("gone"));
     }
     let mut connection = Connection::open(with.address());
     for (target, body) in [("/", &plain.body), ("/broken/1", &broken.body)] {
@@ -559,9 +562,11 @@ fn what_a_silent_proxy_passes_on_is_answered_as_a_visitors() {
             assert_eq!(get("/", field).body, page, "{field}");
             assert_eq!(get("/broken/1", field).body, broken, "{field}");
         }
-        for target in [SCRIPT, CHANGES, ENTRY, &format!("{ENTRY}{cut}")] {
+        for target in [ENTRY, &format!("{ENTRY}{cut}")] {
             assert_eq!(get(target, field).status, 404, "{target} {field}");
         }
+        let stream = get(&format!("{STREAM}?state=0"), field);
+        assert!(stream.text().contains("gone"), "{field}");
     }
     assert!(
         get("/broken/1", &cookie)
@@ -612,7 +617,7 @@ fn a_page_in_a_browser_is_whole_and_not_kept_by_it() {
                 (None, Some("no-store"))
             );
             assert!(
-                shown.text().contains(" defer></script></body>"),
+                shown.text().contains(" data-live-keep></script></body>"),
                 "{}",
                 shown.text()
             );
@@ -639,7 +644,7 @@ fn a_change_of_a_file_is_told_and_a_fault_is_shown() {
     );
     let changed = waiting.receive();
     assert_eq!(changed.status, 200);
-    assert_ne!(changed.text(), before);
+    assert!(changed.text().contains("event: reload"));
 
     let faults = page(&server, "/");
     let text = shown(&faults);
@@ -656,7 +661,7 @@ fn a_change_of_a_file_is_told_and_a_fault_is_shown() {
 
     let token = state(&faults);
     write(site.path(), "pages/index.html", "<h1>mended</h1>");
-    assert_ne!(server.await_change(&token).receive().text(), token);
+    next_state(&server, &token);
     assert!(page(&server, "/").text().contains("mended"));
 }
 
@@ -677,7 +682,9 @@ fn a_folder_that_cannot_be_opened_is_served_once_it_is_mended() {
         text.contains("nowhere") && text.contains("pages/index.sql"),
         "{text}"
     );
-    assert_eq!(page(&server, SCRIPT).status, 200);
+    let (_, script) = text.split_once("type=\"module\" src=\"").unwrap();
+    let script = script.split('"').next().unwrap();
+    assert_eq!(page(&server, script).status, 200);
     let elsewhere = ask(&server, "/", &[PAGE]);
     assert_eq!(
         (elsewhere.status, elsewhere.text().contains("nowhere")),
@@ -691,10 +698,8 @@ fn a_folder_that_cannot_be_opened_is_served_once_it_is_mended() {
         "-- name: notes :many\nselect id, title from note;\n",
     );
     write(site.path(), "pages/index.html", "<h1>open</h1>");
-    let mut token = token;
-    while !page(&server, "/").text().contains("<h1>open</h1>") {
-        token = next_state(&server, &token);
-    }
+    next_state(&server, &token);
+    wait_for(&server, "<h1>open</h1>");
     let (status, notes) = server.stop();
     assert!(status.success(), "{notes}");
     assert!(notes.contains("the site is open"), "{notes}");
@@ -738,29 +743,42 @@ fn each_of_several_sites_shows_its_own_faults() {
     };
     let token = state(&get("one", "/"));
     write(dir.path(), "one/pages/index.html", "{{ nothing }}");
-    get("one", &format!("{CHANGES}?{token}"));
+    let told = get("one", &format!("{STREAM}?state={token}"));
+    assert!(told.text().contains("event: reload"));
     assert_eq!(get("one", "/").status, 500);
     assert_eq!(get("two", "/").status, 200);
     assert_eq!(get("three", "/").status, 421);
 }
 
 #[test]
-fn browsers_that_wait_are_bounded_and_hold_up_no_end() {
+fn browsers_that_wait_hold_up_no_end() {
     let site = new_site();
     let server = dev(site.path());
     let token = state(&page(&server, "/"));
-    let ask = || server.await_change(&token);
-    let mut first = ask();
-    let first = std::thread::spawn(move || first.receive().text());
-    let mut waiting = Vec::new();
-    while !first.is_finished() {
-        waiting.push(ask());
+    let mut waiting: Vec<_> = (0..3).map(|_| server.await_change(&token)).collect();
+    for one in &mut waiting {
+        assert_eq!(one.receive_head().status, 200);
     }
-    // The oldest is to ask again: its state is that of now.
-    assert_eq!(first.join().unwrap(), token);
     let (status, notes) = server.stop();
     assert!(status.success(), "{notes}");
-    drop(waiting);
+}
+
+/// One stream tells of the data of a live page and of the files of the site.
+#[test]
+fn a_live_page_in_development_has_one_stream() {
+    let site = crate::live::site("");
+    let server = dev(site.path());
+    let shown = page(&server, "/comments");
+    let token = state(&shown);
+    assert_eq!(shown.text().matches("<script").count(), 2);
+    let query = format!("page=/comments&state={token}");
+    let mut stream = EventStream::open(&server, &query, &format!("{}\r\n", server.cookie));
+    assert_eq!(stream.event(), ["retry: 500"]);
+    assert!(stream.event()[0].starts_with("id: "));
+    assert_eq!(server.post("/comment", "text=one").status, 303);
+    assert!(stream.event()[0].starts_with("id: "));
+    write(site.path(), "pages/comments.html", "<!doctype html><p>new");
+    assert_eq!(stream.event()[0], "event: reload");
 }
 
 #[test]

@@ -1,8 +1,9 @@
 //! Live pages over sockets: what those who look at a page are told.
 
 use std::io::{BufRead as _, BufReader, Write as _};
-use std::net::TcpStream;
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
+use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use lab_testkit::Random;
@@ -88,17 +89,21 @@ fn add(site: &Path, name: &str, text: &str) {
 }
 
 /// A stream of events, read as it comes.
-struct EventStream {
+pub(crate) struct EventStream {
     lines: BufReader<TcpStream>,
 }
 
 impl EventStream {
-    fn open(server: &Server, query: &str, fields: &str) -> Self {
-        let mut socket = TcpStream::connect(server.address()).unwrap();
+    pub(crate) fn open(server: &Server, query: &str, fields: &str) -> Self {
+        Self::open_at(server.address(), query, fields)
+    }
+
+    fn open_at(address: SocketAddr, query: &str, fields: &str) -> Self {
+        let mut socket = TcpStream::connect(address).unwrap();
         socket.set_read_timeout(Some(PATIENCE)).unwrap();
         write!(
             socket,
-            "GET /.millpond/live?{query} HTTP/1.1\r\nHost: shop\r\n{fields}\r\n"
+            "GET /.millpond/live?{query} HTTP/1.1\r\nHost: localhost\r\n{fields}\r\n"
         )
         .unwrap();
         let mut stream = Self {
@@ -123,7 +128,7 @@ impl EventStream {
     }
 
     /// The lines of the next event, without those that divide the body into chunks.
-    fn event(&mut self) -> Vec<String> {
+    pub(crate) fn event(&mut self) -> Vec<String> {
         loop {
             let mut lines = self.until_empty();
             lines.retain(|line| u64::from_str_radix(line, 16).is_err());
@@ -143,7 +148,7 @@ fn tag(server: &Server, target: &str) -> (String, String) {
     (tag, answer.field("cache-status").unwrap().to_owned())
 }
 
-fn count(server: &Server, name: &str) -> u64 {
+pub(crate) fn count(server: &Server, name: &str) -> u64 {
     let admin = admin(server);
     let address = admin.trim_start_matches("http://").trim_end_matches('/');
     let answer = Connection::open(address.parse().unwrap()).get("/counters");
@@ -244,6 +249,107 @@ fn the_newest_state_arrives_however_quickly_changes_come_and_clients_go() {
     }
 }
 
+/// As the script does it.
+fn apply(page: &str, change: &serde_json::Value, tag: &str) -> String {
+    let page = page.replace(change["of"].as_str().unwrap(), tag);
+    let units: Vec<u16> = page.encode_utf16().collect();
+    let part = |from: usize, to: usize| String::from_utf16(&units[from..to]).unwrap();
+    let at = |name: &str| change[name].as_u64().unwrap() as usize;
+    let text = change["text"].as_str().unwrap();
+    part(0, at("from")) + text + &part(at("to"), units.len())
+}
+
+#[test]
+fn a_small_change_of_a_public_page_is_in_its_event() {
+    let site = site("");
+    let server = serve(site.path());
+    let text = || Connection::open(server.address()).get("/comments").text();
+    let (mut told, _) = tag(&server, "/comments");
+    let mut stream = EventStream::open(&server, &format!("page=/comments&seen={told}"), "");
+    stream.event();
+    let mut visitor = Visitor::new(&server);
+    visitor.post("/comment", "text=the text of the page is known from now on");
+    stream.event()[0]["id: ".len()..].clone_into(&mut told);
+    let mut page = text();
+    for comment in ["%F0%9F%8C%8A", "one%3Cscript%20src=x%3E", "two"] {
+        visitor.post("/comment", &format!("text={comment}"));
+        let event = stream.event();
+        let change = serde_json::from_str(event[2].strip_prefix("data: ").unwrap()).unwrap();
+        page = apply(&page, &change, &event[0]["id: ".len()..]);
+        assert_eq!(page, text(), "{change}");
+    }
+    // One that is longer is asked for.
+    visitor.post("/comment", &format!("text={}", "x".repeat(5000)));
+    assert_eq!(stream.event().len(), 2);
+}
+
+/// Nginx with its defaults, which collect what they pass on. None where there is no nginx.
+struct Nginx {
+    child: Child,
+    address: SocketAddr,
+}
+
+impl Nginx {
+    fn before(server: &Server, dir: &Path) -> Option<Self> {
+        let nginx = "/usr/sbin/nginx";
+        if !Path::new(nginx).exists() {
+            eprintln!("nginx is missing: not tested");
+            return None;
+        }
+        loop {
+            // Another process may take the port before nginx does.
+            let free = TcpListener::bind("127.0.0.1:0").unwrap();
+            let address = free.local_addr().unwrap();
+            drop(free);
+            let places = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"];
+            let places = places.map(|name| format!("{name}_temp_path {name};"));
+            let settings = format!(
+                "daemon off; master_process off; pid nginx.pid; error_log stderr; events {{}}\n\
+                 http {{ access_log off; {} server {{ listen {address}; location / {{ proxy_pass http://{}; }} }} }}",
+                places.concat(),
+                server.address()
+            );
+            write(dir, "nginx.conf", &settings);
+            let mut command = Command::new(nginx);
+            command.arg("-p").arg(dir).args(["-c", "nginx.conf"]);
+            let mut child = command.stderr(Stdio::null()).spawn().unwrap();
+            while child.try_wait().unwrap().is_none() {
+                if TcpStream::connect(address).is_ok() {
+                    return Some(Self { child, address });
+                }
+            }
+        }
+    }
+}
+
+impl Drop for Nginx {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn events_pass_a_proxy_that_collects_what_it_passes_on() {
+    let site = site("");
+    let server = serve(site.path());
+    let dir = tempfile::tempdir().unwrap();
+    let Some(nginx) = Nginx::before(&server, dir.path()) else {
+        return;
+    };
+    let (mut told, _) = tag(&server, "/comments");
+    let query = format!("page=/comments&seen={told}");
+    let mut stream = EventStream::open_at(nginx.address, &query, "");
+    assert_eq!(stream.event(), [": the newest"]);
+    for comment in ["one", "two"] {
+        Visitor::new(&server).post("/comment", &format!("text={comment}"));
+        let event = stream.event();
+        assert_ne!(event[0], format!("id: {told}"));
+        event[0]["id: ".len()..].clone_into(&mut told);
+        assert_eq!(told, tag(&server, "/comments").0);
+    }
+}
+
 #[test]
 fn what_is_a_visitor_s_own_ends_with_the_session() {
     let site = site("[session]\nsecure = false\n");
@@ -277,10 +383,18 @@ fn what_is_a_visitor_s_own_ends_with_the_session() {
     let answer = ann.get("/mine");
     let tag = answer.field("etag").unwrap().trim_matches('"');
     assert_eq!(event[0], format!("id: {tag}"));
+    ann.post("/see", "name=ann");
+    assert_eq!(of_ann.event().len(), 2, "no part of a page with claims");
     assert_eq!(own.event(), ["data: 0"]);
     ann.post("/leave", "");
     assert_eq!(of_ann.event()[0], "event: gone");
-    assert_eq!(own.event()[0], "event: gone");
+    // The second change may come before the end, or not any more.
+    let next = own.event();
+    let last = match next == ["data: 0"] {
+        true => own.event(),
+        false => next,
+    };
+    assert_eq!(last[0], "event: gone");
     // Of all that, the other visitor was told nothing.
     bob.post("/see", "name=bob");
     let event = of_bob.event();

@@ -9,8 +9,9 @@ use std::time::Instant;
 use rustix::fs::{CWD, Mode, mkfifoat};
 use serde_json::{Value, json};
 
-use crate::live::site;
-use crate::support::{PATIENCE, Server, millpond, serve};
+use crate::dev::entry;
+use crate::live::{count, site};
+use crate::support::{PATIENCE, Server, millpond, serve, serve_with, write};
 use crate::visitors::Visitor;
 
 /// Chromium without a window, driven by its own protocol over two pipes
@@ -75,7 +76,12 @@ impl Browser {
 
     /// Opens a page in a window of its own.
     fn window(&mut self, url: &str) -> Window {
-        let params = json!({"url": url, "newWindow": true});
+        self.open(url, true)
+    }
+
+    /// Opens a page in a window of its own, or in a tab of the last one.
+    fn open(&mut self, url: &str, is_window: bool) -> Window {
+        let params = json!({"url": url, "newWindow": is_window});
         let target = self.call(None, "Target.createTarget", &params)["targetId"].clone();
         let params = json!({"targetId": target, "flatten": true});
         let session = self.call(None, "Target.attachToTarget", &params)["sessionId"].clone();
@@ -126,10 +132,18 @@ fn shows(text: &str) -> String {
 const IS_OPEN: &str = "document.readyState === 'complete' && performance.getEntriesByType('resource')\
     .some((it) => it.name.includes('/.millpond/live.'))";
 
+/// True if there is no browser here.
+fn is_missing() -> bool {
+    let is_missing = Command::new("chromium").arg("--version").output().is_err();
+    if is_missing {
+        eprintln!("chromium is missing: not tested");
+    }
+    is_missing
+}
+
 #[test]
 fn a_page_follows_its_data_and_leaves_what_the_visitor_does_alone() {
-    if Command::new("chromium").arg("--version").output().is_err() {
-        eprintln!("chromium is missing: not tested");
+    if is_missing() {
         return;
     }
     let site = site("");
@@ -171,6 +185,12 @@ fn a_page_follows_its_data_and_leaves_what_the_visitor_does_alone() {
     browser.until(&one, &shows("second"));
     browser.until(&two, "(() => { history.back(); return true; })()");
     browser.until(&two, &shows("second"));
+    // It knows what it has asked for, so nothing is asked for a change of a few bytes.
+    let asked = "performance.getEntriesByType('resource').filter((it) => it.initiatorType === 'fetch').length";
+    let before = browser.value(&one, asked);
+    Visitor::new(&server).post("/comment", "text=without a request");
+    browser.until(&one, &shows("without a request"));
+    assert_eq!(browser.value(&one, asked), before);
     // After a restart of the server on the same address.
     drop(server);
     let mut command = millpond(&["serve", "--workers", "2", "--listen"]);
@@ -183,4 +203,105 @@ fn a_page_follows_its_data_and_leaves_what_the_visitor_does_alone() {
     let is_known = |it: &&String| it.contains("ERR_") || it.contains("favicon");
     let faults = browser.said.iter().filter(|it| !is_known(it));
     assert_eq!(faults.count(), 0, "{:?}", browser.said);
+}
+
+/// Sends a form from a page, without leaving it.
+fn posts(target: &str, form: &str) -> String {
+    let body = format!("new URLSearchParams('{form}')");
+    format!("fetch('{target}', {{method: 'POST', body: {body}}}).then((it) => it.ok)")
+}
+
+fn goes(target: &str) -> String {
+    format!("(() => {{ location.href = '{target}'; return true; }})()")
+}
+
+#[test]
+fn a_private_page_goes_with_the_session_of_its_visitor() {
+    if is_missing() {
+        return;
+    }
+    let site = site("[session]\nsecure = false\n");
+    let home = tempfile::tempdir().unwrap();
+    let server = serve(site.path());
+    let url = format!("http://{}/comments", server.address());
+    let mut browser = Browser::start(home.path());
+    let (one, two) = (browser.window(&url), browser.window(&url));
+    browser.until(&one, IS_OPEN);
+    browser.until(&two, IS_OPEN);
+    browser.until(&one, &posts("/enter", "name=ann"));
+    browser.until(&one, &goes("/mine"));
+    let is_shown = |seen: u32| {
+        format!(
+            "location.pathname === '/mine' && {IS_OPEN} && document.querySelector('p')?.textContent === '{seen}'"
+        )
+    };
+    browser.until(&one, &is_shown(0));
+    Visitor::new(&server).post("/see", "name=ann");
+    browser.until(&one, &is_shown(1));
+    browser.until(&two, &posts("/leave", ""));
+    browser.until(&one, "location.pathname === '/comments'");
+}
+
+/// A browser has six connections to a server of HTTP/1.1, and a stream needs one: only the tab that
+/// is seen has a stream.
+#[test]
+fn seven_tabs_of_one_window_follow_a_page_over_http1() {
+    if is_missing() {
+        return;
+    }
+    let site = site("[admin]\nlisten = \"127.0.0.1:0\"\n");
+    let home = tempfile::tempdir().unwrap();
+    let server = serve(site.path());
+    let url = format!("http://{}/comments", server.address());
+    let mut browser = Browser::start(home.path());
+    let tabs: Vec<_> = (0..7).map(|_| browser.open(&url, false)).collect();
+    for tab in &tabs {
+        browser.until(tab, IS_OPEN);
+    }
+    Visitor::new(&server).post("/comment", "text=first");
+    for tab in &tabs {
+        browser.call(Some(&tab.0), "Page.bringToFront", &json!({}));
+        browser.until(tab, &shows("first"));
+    }
+    while count(&server, "live_streams") > 1 {}
+}
+
+#[test]
+fn a_page_in_development_follows_the_files_of_its_site() {
+    if is_missing() {
+        return;
+    }
+    let site = site("");
+    let home = tempfile::tempdir().unwrap();
+    let server = serve_with(site.path(), &["--dev"]);
+    let entry = entry(&server.wait_for("--no-dev: not"));
+    let address = server.address();
+    let mut browser = Browser::start(home.path());
+    let plain = browser.window(&format!("http://{address}{entry}"));
+    browser.until(&plain, IS_OPEN);
+    let live = browser.window(&format!("http://{address}/comments"));
+    browser.until(&live, IS_OPEN);
+    // Data, in place; once the reading of the folder that follows the start is over.
+    let read = "document.querySelector('script[data-state]')?.dataset.state.endsWith('-1')";
+    browser.until(
+        &live,
+        &format!("{IS_OPEN} && {read} && (window.stays = true)"),
+    );
+    Visitor::new(&server).post("/comment", "text=first");
+    browser.until(&live, &format!("window.stays && {}", shows("first")));
+    // A fault, on each page; and its end.
+    let (file, text) = (
+        "pages/comments.html",
+        "<!doctype html><ol>new</ol>{{ nothing.here }}",
+    );
+    write(site.path(), file, text);
+    for window in [&plain, &live] {
+        browser.until(
+            window,
+            "document.body?.textContent.includes('1 fault') ?? false",
+        );
+    }
+    write(site.path(), file, "<!doctype html><ol>mended</ol>");
+    browser.until(&live, &shows("mended"));
+    browser.until(&plain, "!document.body?.textContent.includes('1 fault')");
 }

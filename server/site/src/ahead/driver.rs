@@ -25,7 +25,10 @@ use super::{
     remake::{self, Edition, is_renewable},
     retries::{RefreshTask, Retries},
 };
-use crate::{answer::Ask, core::Core};
+use crate::{
+    answer::{Ask, MadeAhead},
+    core::Core,
+};
 use millpond_site_compile::page::Page;
 
 /// Span of counting: a page is hot if it was asked for in the last few spans.
@@ -237,11 +240,14 @@ impl Driver {
             block_on(ask.make_ahead(permit), stopped)
         }));
         match made {
-            Ok(Some(Some((_, Some(FillOutcome::Fenced | FillOutcome::Outlived))))) => {
+            Ok(Some(
+                MadeAhead::Refused
+                | MadeAhead::Made(_, Some(FillOutcome::Fenced | FillOutcome::Outlived)),
+            )) => {
                 let task = RefreshTask { key, degree, tries };
                 self.retries.refused(task, Boottime::now());
             }
-            Ok(Some(Some((_, Some(FillOutcome::Stored))))) => {
+            Ok(Some(MadeAhead::Made(_, Some(FillOutcome::Stored)))) => {
                 self.core.store.inherit_heat(&key, degree)
             }
             _ => {}

@@ -3,10 +3,8 @@
 use bytes::Bytes;
 use millpond_http::{Body, Response};
 
-use crate::live::script::insert;
+use crate::live::script::{insert, script};
 
-/// The script of each page.
-pub(super) const SCRIPT: &str = "/_millpond/dev/reload.js";
 /// Fields that do not hold for the changed page.
 const DROPPED: [&str; 6] = [
     "accept-ranges",
@@ -17,11 +15,17 @@ const DROPPED: [&str; 6] = [
     "vary",
 ];
 
-/// The tag of the script. After a POST a reload would send the form again, so the script only says
-/// that something has changed.
+/// The tag of the script of live pages, with the state that the page shows. It stays in a live page
+/// that is changed in place. After a POST a reload would send the form again, so the script only
+/// says that something has changed.
 pub(super) fn tag(state: &str, is_after_post: bool) -> String {
-    let post = if is_after_post { " data-post" } else { "" };
-    format!("<script src=\"{SCRIPT}\" data-state=\"{state}\"{post} defer></script>")
+    let (path, post) = (
+        &script().path,
+        if is_after_post { " data-post" } else { "" },
+    );
+    format!(
+        "<script type=\"module\" src=\"{path}\" data-state=\"{state}\"{post} data-live-keep></script>"
+    )
 }
 
 /// A page of HTML with the script before the end of its body; any other response as it is.

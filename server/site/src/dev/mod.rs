@@ -5,6 +5,7 @@
 //! sites, and each site has a [`DevState`]. It responds to the developer only: see `door`.
 //!
 //! - `state`: what has changed, and what is wrong with the folder;
+//! - `stream`: the stream of a page, which is that of a live page with the changes of the folder;
 //! - `report`, `failures`, `refusals`, `scope`, `excerpt`: what is known of a failure, without
 //!   secrets, as the note of its response;
 //! - `page`, `inject`: HTML and JSON of it, and the script in the site's own pages;
@@ -20,6 +21,7 @@ pub(crate) mod report;
 mod scope;
 mod service;
 mod state;
+mod stream;
 mod suggestion;
 mod waiting;
 

@@ -16,15 +16,12 @@ use serde_json::Value as Json;
 use super::{
     DevState,
     door::asks_for_page,
-    inject::{SCRIPT, tag, with_script},
+    inject::{tag, with_script},
     page::{self, ErrorFormat},
     report::{Report, of_sentence},
-    state::WaitEnd,
+    stream::{known, with_changes},
 };
-use crate::{Sites, SitesService, core::problem_details::wants_json};
-
-/// Answers when a file has changed.
-const CHANGES: &str = "/_millpond/dev/changes";
+use crate::{Sites, SitesService, core::problem_details::wants_json, live::script::script};
 
 /// Serves sites under development on one worker.
 pub struct DevService {
@@ -91,12 +88,14 @@ impl Service for DevService {
             return match self.sites.waiting().filter(|_| is_own) {
                 Some(waiting) => {
                     let state = &waiting.state;
-                    own_address(request, state).unwrap_or_else(|| {
-                        let format = format(request);
-                        let problems = state.problems();
-                        page::of_faults(&waiting.dir, &problems, false, &state.token(), format)
-                            .into()
-                    })
+                    if request.path == script().path {
+                        return script().prepared.respond(request, Bytes::new()).into();
+                    }
+                    if let Some((known, _)) = known(request) {
+                        return with_changes(None, state, known).into();
+                    }
+                    let (format, problems) = (format(request), state.problems());
+                    page::of_faults(&waiting.dir, &problems, false, &state.token(), format).into()
                 }
                 None => not_ready().into(),
             };
@@ -107,8 +106,15 @@ impl Service for DevService {
         if !is_own {
             return inner.call(request);
         }
-        if let Some(reply) = own_address(request, state) {
-            return reply;
+        if let Some((known, has_page)) = known(request) {
+            let page = has_page.then(|| whole(inner.call(request)));
+            let state = state.clone();
+            return match page {
+                None => with_changes(None, &state, known).into(),
+                Some(page) => {
+                    unless_reusable(page, move |page| with_changes(Some(page), &state, known))
+                }
+            };
         }
         let problems = state.problems();
         let shown = Shown::new(request, state);
@@ -125,11 +131,7 @@ impl Service for DevService {
             None => &PARTIAL[..1],
         };
         let reply = inner.call(&request.to_owned().without(left_out).as_request());
-        let reply = match reply {
-            Reply::Reusable(reply) => reply.0.into(),
-            other => other,
-        };
-        unless_reusable(reply, move |response| shown.response(response))
+        unless_reusable(whole(reply), move |response| shown.response(response))
     }
 }
 
@@ -232,31 +234,6 @@ fn format(request: &Request<'_>) -> ErrorFormat {
     }
 }
 
-/// The answer of an address that only `--dev` has.
-fn own_address(request: &Request<'_>, state: &Arc<DevState>) -> Option<Reply> {
-    if request.method != "GET" {
-        return None;
-    }
-    match request.path {
-        SCRIPT => {
-            let script = Bytes::from_static(include_bytes!("reload.js"));
-            let response = plain(200, "text/javascript; charset=utf-8");
-            Some(response.body(script).into())
-        }
-        CHANGES => {
-            let known = request.query.unwrap_or_default().to_owned();
-            let state = state.clone();
-            Some(Reply::later(async move {
-                match state.wait(known).await {
-                    WaitEnd::Now(token) => plain(200, "text/plain; charset=utf-8").body(token),
-                    WaitEnd::Over => plain(503, "text/plain; charset=utf-8").empty(),
-                }
-            }))
-        }
-        _ => None,
-    }
-}
-
 fn plain(status: u16, media_type: &str) -> millpond_http::Builder {
     Response::builder(status)
         .field("Content-Type", media_type)
@@ -269,6 +246,14 @@ fn not_ready() -> Response {
     plain(503, "text/plain; charset=utf-8")
         .field("Retry-After", "1")
         .body("The site is not ready. Please try again in a moment.\n")
+}
+
+/// The reply as one that no connection repeats.
+fn whole(reply: Reply) -> Reply {
+    match reply {
+        Reply::Reusable(reply) => reply.0.into(),
+        other => other,
+    }
 }
 
 /// The reply with its response changed, unless the connection may repeat it. Such a response is no

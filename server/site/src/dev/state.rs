@@ -7,10 +7,6 @@ use tokio::sync::watch;
 
 use millpond_site_format::Problem;
 
-/// Browsers that wait for a change at a time. One more, and the oldest of them asks again: the
-/// server does not notice that a waiting client has gone.
-const MAX_WAITING: u64 = 32;
-
 /// The state of a folder under development.
 pub(crate) struct DevState {
     /// Tells the states of one process from those of another.
@@ -23,17 +19,7 @@ pub(crate) struct DevState {
 struct FolderProgress {
     /// Readings of the folder.
     changes: u64,
-    /// Browsers that have waited.
-    waited: u64,
     is_over: bool,
-}
-
-/// The end of waiting for a change.
-pub(super) enum WaitEnd {
-    /// The folder was read again, or the browser is to ask again; the state now.
-    Now(String),
-    /// The server stops.
-    Over,
 }
 
 impl Default for DevState {
@@ -54,7 +40,7 @@ impl DevState {
         self.progress.send_modify(|progress| progress.changes += 1);
     }
 
-    /// The server stops: no browser is to wait for a change any more.
+    /// The server stops: the streams of browsers end.
     pub(crate) fn stop(&self) {
         self.progress
             .send_modify(|progress| progress.is_over = true);
@@ -73,23 +59,14 @@ impl DevState {
         format!("{:x}-{changes}", self.start)
     }
 
-    /// Waits until the state is not `known`.
-    pub(super) async fn wait(self: Arc<Self>, known: String) -> WaitEnd {
-        let mut own = 0;
-        self.progress.send_modify(|progress| {
-            progress.waited += 1;
-            own = progress.waited;
-        });
+    /// Waits until the state is not `known`. False if the server stops first.
+    pub(super) async fn has_changed(self: Arc<Self>, known: String) -> bool {
         let mut watched = self.progress.subscribe();
         let ends = |progress: &FolderProgress| {
-            progress.is_over
-                || progress.waited >= own + MAX_WAITING
-                || self.token_of(progress.changes) != known
+            progress.is_over || self.token_of(progress.changes) != known
         };
-        match watched.wait_for(ends).await.map(|progress| *progress) {
-            Ok(progress) if !progress.is_over => WaitEnd::Now(self.token_of(progress.changes)),
-            _ => WaitEnd::Over,
-        }
+        let end = watched.wait_for(ends).await;
+        end.is_ok_and(|progress| !progress.is_over)
     }
 }
 

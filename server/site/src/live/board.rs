@@ -20,6 +20,7 @@ use millpond_db::Value;
 use millpond_http::ClientNetwork;
 use parking_lot::Mutex;
 
+use super::change::change;
 use crate::answer::{cached::Cached, visitor::Visitor};
 use millpond_site_compile::page::Page;
 use millpond_site_format::config::LiveSettings;
@@ -100,20 +101,23 @@ impl Board {
         pages.get(key).filter(|page| !page.is_over()).cloned()
     }
 
-    /// Returns the page with the key of `new`, which is that page if it has no client yet. `tag` is
-    /// that of the answer to a client: if it is another than was told, the page is looked at.
-    pub(crate) fn page(&self, mut new: LivePage, tag: &str) -> Arc<LivePage> {
-        let mut pages = self.pages.lock();
-        let page = match pages.get(&new.key).filter(|page| !page.is_over()) {
-            Some(page) => page.clone(),
-            None => {
-                new.begin(tag);
-                let page = Arc::new(new);
-                pages.insert(page.key.clone(), page.clone());
-                page
+    /// Returns the page that a client wants, which a new one becomes if no other has come
+    /// meanwhile. `tag` is that of the answer to the client: if it is another than was told, the
+    /// page is looked at.
+    pub(crate) fn page(&self, wanted: WantedPage, tag: &str) -> Arc<LivePage> {
+        let page = match wanted {
+            WantedPage::Known(page) => page,
+            WantedPage::New(mut new) => {
+                let mut pages = self.pages.lock();
+                let known = pages.get(&new.key).filter(|page| !page.is_over());
+                known.cloned().unwrap_or_else(|| {
+                    new.begin(tag);
+                    let page = Arc::new(*new);
+                    pages.insert(page.key.clone(), page.clone());
+                    page
+                })
             }
         };
-        drop(pages);
         page.doubt_unless(tag);
         if let Some(watcher) = &*self.watcher.lock() {
             watcher.unpark();
@@ -161,6 +165,22 @@ impl Board {
     }
 }
 
+/// The page that a client wants to look at.
+pub(crate) enum WantedPage {
+    /// Others look at it.
+    Known(Arc<LivePage>),
+    New(Box<LivePage>),
+}
+
+impl WantedPage {
+    pub(crate) fn is_shared(&self) -> bool {
+        match self {
+            Self::Known(page) => page.is_shared,
+            Self::New(page) => page.is_shared,
+        }
+    }
+}
+
 /// Room for a stream.
 pub(crate) struct Ticket {
     pub(crate) board: Arc<Board>,
@@ -197,6 +217,8 @@ pub(crate) struct LivePage {
     pub(crate) key: Box<[u8]>,
     /// True if the page is the same for all who have its key.
     pub(crate) is_shared: bool,
+    /// True if everyone may see it, so that its events may have parts of it.
+    is_public: bool,
     pub(crate) generation: u32,
     pub(crate) page: Arc<Page>,
     pub(crate) values: Vec<Value>,
@@ -214,6 +236,8 @@ struct Told {
     /// The tag of the page; of one that is each visitor's own, a hash of its results.
     tag: Arc<str>,
     event: Bytes,
+    /// The text of a public page with this tag, once it is known.
+    text: Bytes,
     /// The value of the store that was looked at last.
     value: Weak<Cached>,
     /// The last moment at which that was the newest state.
@@ -243,7 +267,7 @@ struct Seat {
 impl LivePage {
     /// A page with this key, of which nothing is known yet.
     pub(crate) fn new(
-        (key, is_shared): (Vec<u8>, bool),
+        (key, is_shared, is_public): (Vec<u8>, bool, bool),
         generation: u32,
         (page, values): (&Arc<Page>, Vec<Value>),
         visitor: Arc<Visitor>,
@@ -252,6 +276,7 @@ impl LivePage {
         Self {
             key: key.into(),
             is_shared,
+            is_public,
             generation,
             page: page.clone(),
             values,
@@ -259,6 +284,7 @@ impl LivePage {
             told: Mutex::new(Told {
                 tag: "".into(),
                 event: Bytes::new(),
+                text: Bytes::new(),
                 value: Weak::new(),
                 confirmed: now,
                 next: now,
@@ -345,27 +371,35 @@ impl LivePage {
         self.version.load(Ordering::Acquire)
     }
 
-    /// Tells that `tag` is the tag of the newest state, as it was at `since`. True if it is another
-    /// than before.
-    pub(crate) fn tell(&self, tag: &str, since: Boottime, interval: Duration) -> bool {
+    /// Tells that `tag` is the tag of the newest state, as it was at `since`, and `text` its page.
+    pub(crate) fn tell(&self, (tag, text): (&str, &Bytes), since: Boottime, interval: Duration) {
         let within = self.within();
         let mut told = self.told.lock();
         told.confirmed = told.confirmed.max(since);
-        if *told.tag == *tag {
-            return false;
+        let text = match self.is_public {
+            true => text.clone(),
+            false => Bytes::new(),
+        };
+        let before = std::mem::replace(&mut told.text, text.clone());
+        let of = std::mem::replace(&mut told.tag, tag.into());
+        drop(told);
+        if *of == *tag {
+            return;
         }
-        told.tag = tag.into();
+        let known = Some(before).filter(|before| !before.is_empty());
+        let change = known.and_then(|before| change((&before, &of), (&text, tag)));
         // Who looks at a page of its own learns its tag when it asks.
-        told.event = match self.is_shared {
-            true => format!("id: {tag}\ndata: {within}\n\n"),
-            false => format!("data: {within}\n\n"),
-        }
-        .into();
+        let event = match (self.is_shared, change) {
+            (true, Some(change)) => format!("id: {tag}\ndata: {within}\ndata: {change}\n\n"),
+            (true, None) => format!("id: {tag}\ndata: {within}\n\n"),
+            (false, _) => format!("data: {within}\n\n"),
+        };
+        let mut told = self.told.lock();
+        told.event = event.into();
         told.next = Boottime::now().plus(interval);
         self.version.fetch_add(1, Ordering::AcqRel);
         drop(told);
         self.wake(|_, _| true);
-        true
     }
 
     /// The milliseconds within which those who look are to ask, each at a moment of its own.

@@ -10,6 +10,11 @@ const POLL = 20000;
 let source, watch, again, polling, polls = 0, silences = 0, heard = 0;
 let asking, isAsking = false, wanted = false, failures = 0;
 let isGone = false, returns = 0, leaving = 0;
+// The page as the server has written it, once it was asked for.
+let known;
+
+// In development: the state of the site's files that this page shows.
+const dev = document.querySelector("script[data-state]")?.dataset;
 
 const isHidden = () => document.visibilityState === "hidden";
 const page = () => location.pathname + location.search;
@@ -17,15 +22,27 @@ const page = () => location.pathname + location.search;
 function open() {
   close();
   if (isHidden()) return;
-  source = new EventSource(`${location.origin}/.millpond/live?page=${encodeURIComponent(page())}&seen=${own.dataset.tag}`);
+  const { tag } = own.dataset;
+  let query = tag ? `page=${encodeURIComponent(page())}&seen=${tag}` : "";
+  if (dev) query += `&state=${dev.state}`;
+  source = new EventSource(`${location.origin}/.millpond/live?${query}`);
   heard = 0;
-  source.onopen = () => (heard = Date.now());
+  // A page in development that is not live hears no heartbeats.
+  source.onopen = () => (heard = tag && Date.now());
   source.addEventListener("beat", hears);
   source.onmessage = (event) => {
     hears();
+    const [within, change] = event.data.split("\n");
+    if (change && put(JSON.parse(change), event.lastEventId)) return;
     // The server says within how many milliseconds all who look are to ask.
-    want(Math.random() * event.data);
+    want(Math.random() * within);
   };
+  source.addEventListener("reload", () => {
+    close();
+    // After a form this would send it again.
+    dev.post ?? location.reload();
+    document.querySelector(".changed")?.removeAttribute("hidden");
+  });
   source.addEventListener("gone", () => {
     close();
     isGone = true;
@@ -45,6 +62,13 @@ function open() {
     // Now and then a stream is tried again.
     polling = setInterval(() => (++polls % 15 ? want(0) : source || open()), POLL);
   }, 5000);
+}
+
+// Shows the page with a change, if that is of the page that is shown.
+function put({ of, from, to, text }, tag) {
+  if (!known || isAsking || of !== own.dataset.tag) return false;
+  const old = known.replaceAll(of, tag);
+  return show(old.slice(0, from) + text + old.slice(to));
 }
 
 function hears() {
@@ -141,6 +165,7 @@ function show(text) {
     beforeAttributeUpdated: (element, name) => !isHeld(element, name, changed),
   });
   own.dataset.tag = tag;
+  known = text;
   document.dispatchEvent(new Event("millpond:changed"));
   return true;
 }

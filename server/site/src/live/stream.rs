@@ -123,7 +123,7 @@ fn again(spread: u32) -> String {
 }
 
 /// An answer whose body is `source`.
-pub(crate) fn streamed(source: LiveStream) -> Response {
+pub(crate) fn streamed(source: impl BodySource + 'static) -> Response {
     head().streamed(StreamedBody::new(source))
 }
 
@@ -141,8 +141,9 @@ pub(crate) fn gone() -> Response {
 fn head() -> millpond_http::Builder {
     Response::builder(200)
         .field("Content-Type", "text/event-stream")
-        // A proxy that changes or collects it would keep events back.
-        .field("Cache-Control", "no-cache, no-transform")
+        // A proxy that changes or collects it would keep events back. Private, also of a public
+        // page: so a guard leaves it as it is.
+        .field("Cache-Control", "private, no-cache, no-transform")
         .field("X-Accel-Buffering", "no")
         .field("X-Content-Type-Options", "nosniff")
 }

@@ -19,14 +19,15 @@ use std::{
 };
 
 use base_clock::Boottime;
-use millpond_http::entity_tag;
+use bytes::Bytes;
+use millpond_http::{Body, entity_tag};
 use millpond_pages::{Arrival, Priority};
-use millpond_store::MissReason;
+use millpond_store::{FillOutcome, MissReason};
 
 use super::board::{BEAT, LivePage, StreamEnd};
 use crate::{
     ahead::waker,
-    answer::{Ask, arrival::own_arrival, cached::Cached},
+    answer::{Ask, MadeAhead, arrival::own_arrival, cached::Cached},
     core::{Core, Generation},
 };
 use millpond_site_format::params::with_new_date;
@@ -93,11 +94,8 @@ impl Drop for Watcher {
 struct Making {
     page: Arc<LivePage>,
     since: Boottime,
-    made: Pin<Box<dyn Future<Output = Option<MadeLive>>>>,
+    made: Pin<Box<dyn Future<Output = MadeAhead>>>,
 }
-
-/// A page that was made, and whether the store has it.
-struct MadeLive(Arc<Cached>, bool);
 
 struct Watch {
     core: Arc<Core>,
@@ -156,14 +154,15 @@ impl Watch {
             let poll = AssertUnwindSafe(|| making.made.as_mut().poll(&mut context));
             match catch_unwind(poll) {
                 Ok(Poll::Pending) => return true,
-                Ok(Poll::Ready(Some(MadeLive(value, is_kept)))) => {
+                Ok(Poll::Ready(MadeAhead::Made(value, outcome))) => {
                     making.page.saw(&value, making.since);
                     self.tell(&making.page, &value, making.since);
-                    if !is_kept {
+                    if outcome.is_none() {
                         making.page.pause(UNKEPT);
                     }
                 }
-                Ok(Poll::Ready(None)) => making.page.pause(UNKEPT),
+                Ok(Poll::Ready(MadeAhead::Refused)) => making.page.pause(SOON),
+                Ok(Poll::Ready(MadeAhead::Nothing)) => making.page.pause(UNKEPT),
                 // It has been reported, and costs only this page.
                 Err(_) => making.page.close(StreamEnd::Again),
             }
@@ -233,11 +232,10 @@ impl Watch {
         let is_shared = page.is_shared;
         let made = async move {
             if is_shared {
-                let (value, outcome) = ask.make_ahead(permit).await?;
-                return Some(MadeLive(value, outcome.is_some()));
+                return ask.make_ahead(permit).await;
             }
             let (value, _, _turn) = ask.make_results(permit).await;
-            Some(MadeLive(value, true))
+            MadeAhead::Made(value, Some(FillOutcome::Stored))
         };
         self.making.push(Making {
             page: page.clone(),
@@ -270,12 +268,17 @@ impl Watch {
         let interval = self.core.live.settings.interval;
         match value {
             Cached::Page(prepared) => {
-                page.tell(prepared.etag().trim_matches('"'), since, interval);
+                let text = match prepared.body() {
+                    Body::Bytes(text) => text.clone(),
+                    _ => Bytes::new(),
+                };
+                page.tell((prepared.etag().trim_matches('"'), &text), since, interval);
             }
             Cached::Bundle(objects) => {
                 let objects = objects.iter().map(|object| object.json().to_string());
                 let text: Vec<String> = objects.collect();
-                page.tell(&entity_tag(text.join("\n").as_bytes()), since, interval);
+                let tag = entity_tag(text.join("\n").as_bytes());
+                page.tell((&tag, &Bytes::new()), since, interval);
             }
             Cached::Missing(_) => page.close(StreamEnd::Gone),
             // It is tried again.

@@ -17,7 +17,7 @@ use crate::{
     },
     labels::AnswerKind,
     live::{
-        board::LivePage,
+        board::{LivePage, WantedPage},
         script::{FOLDER, STREAM, script},
         stream::{LiveStream, gone, streamed, turned_away},
     },
@@ -100,7 +100,10 @@ impl SiteService {
         let client = (!client.is_exempt(&self.core.exempt)).then(|| client.network());
         let core = self.core.clone();
         // Before the page is asked for: what is told from now on may be newer than the answer.
-        let known = core.live.find(&page.key).map(|page| (page.version(), page));
+        let known = match &page {
+            WantedPage::Known(page) => Some((page.version(), page.clone())),
+            WantedPage::New(_) => None,
+        };
         let opens = move |response: Response| -> Response {
             let tag = response.field("etag").unwrap_or_default().trim_matches('"');
             match response.status() {
@@ -111,7 +114,7 @@ impl SiteService {
             let Some(ticket) = core.live.ticket(client) else {
                 return turned_away();
             };
-            let first = match page.is_shared {
+            let first = match page.is_shared() {
                 true => tag,
                 false => "",
             };
@@ -133,7 +136,7 @@ impl SiteService {
 
     /// The live page at which a request is answered, with the session that it has; none if there is
     /// no such page.
-    fn live_page(&self, at: RequestContext<'_>) -> Option<(LivePage, Option<Session>)> {
+    fn live_page(&self, at: RequestContext<'_>) -> Option<(WantedPage, Option<Session>)> {
         let (generation, request) = (at.generation, at.request);
         let rules = generation.rules.as_ref();
         let rewritten = rules.and_then(|rules| rules.rewrite(at.path, request.query));
@@ -176,11 +179,14 @@ impl SiteService {
         } else {
             key = bundle_key(number, page, &values);
         }
+        if let Some(page) = self.core.live.find(&key) {
+            return Some((WantedPage::Known(page), session));
+        }
         let of = (&**page, &*values);
         let sessions = &generation.sessions;
         let path = at.path.to_owned();
         let visitor = Visitor::new(owned(request), path, of, sessions, session.as_ref());
-        let page = LivePage::new((key, is_shared), number, (page, values), visitor);
-        Some((page, session))
+        let page = LivePage::new((key, is_shared, is_open), number, (page, values), visitor);
+        Some((WantedPage::New(Box::new(page)), session))
     }
 }

@@ -134,6 +134,7 @@ impl Learned {
             tables: Vec::new(),
             choices: Vec::new(),
             script: None,
+            streams: None,
         };
         for (number, learned) in self.classes.iter().enumerate() {
             workload

@@ -132,6 +132,7 @@ impl Replay {
                 methods: self.methods,
                 entries: self.entries,
             }),
+            streams: None,
         };
         Ok((workload, self.times))
     }

@@ -3,6 +3,7 @@
 mod error;
 mod section;
 mod steps;
+mod streams;
 #[cfg(test)]
 mod tests;
 mod text;
@@ -79,6 +80,9 @@ impl Workload {
             cookies,
         };
         let written = top.need("class")?;
+        let streams = top.find("streams");
+        let streams = streams.map(|field| streams::streams(field, &common));
+        let streams = streams.transpose()?.map(Box::new);
         top.finish()?;
         let (kinds, weights) = classes(written, &common, &mut names)?;
         let (class_names, classes) = kinds.into_iter().unzip();
@@ -93,6 +97,7 @@ impl Workload {
             tables,
             choices,
             script: None,
+            streams,
         })
     }
 }

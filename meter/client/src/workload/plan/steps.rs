@@ -170,7 +170,9 @@ fn body(
     }
 }
 
-fn headers<'t>(section: &mut Section<'t>) -> Result<Vec<(&'t str, Field<'t>)>, PlanError> {
+pub(super) fn headers<'t>(
+    section: &mut Section<'t>,
+) -> Result<Vec<(&'t str, Field<'t>)>, PlanError> {
     let Some(field) = section.find("headers") else {
         return Ok(Vec::new());
     };
