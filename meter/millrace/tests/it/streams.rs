@@ -7,7 +7,7 @@ fn each_stream_has_an_event_after_each_write() {
     let site = new_site();
     let live = "-- live\n-- name: notes :many\nselect id, title from note;\n";
     write(site.path(), "pages/live.sql", live);
-    let form = "-- param: title text\n-- name: note :exec\ninsert into note (title, body) values (:title, '');\n-- redirect: /\n";
+    let form = "-- param: title text\n-- name: note :exec\ninsert into note (title, body) values (:title, 'x');\n-- redirect: /\n";
     write(site.path(), "pages/add.post.sql", form);
     let server = serve(site.path());
     let url = format!("http://{}", server.address());

@@ -185,6 +185,8 @@ fn a_page_follows_its_data_and_leaves_what_the_visitor_does_alone() {
     browser.until(&one, &shows("second"));
     browser.until(&two, "(() => { history.back(); return true; })()");
     browser.until(&two, &shows("second"));
+    // A box without a value that is as it was holds no field back.
+    browser.until(&two, "document.getElementById('version').value === '2'");
     // It knows what it has asked for, so nothing is asked for a change of a few bytes.
     let asked = "performance.getEntriesByType('resource').filter((it) => it.initiatorType === 'fetch').length";
     let before = browser.value(&one, asked);
@@ -288,7 +290,7 @@ fn a_page_in_development_follows_the_files_of_its_site() {
         &format!("{IS_OPEN} && {read} && (window.stays = true)"),
     );
     Visitor::new(&server).post("/comment", "text=first");
-    browser.until(&live, &format!("window.stays && {}", shows("first")));
+    browser.until(&live, &format!("window.stays && ({})", shows("first")));
     // A fault, on each page; and its end.
     let (file, text) = (
         "pages/comments.html",

@@ -112,7 +112,7 @@ impl Service for DevService {
             return match page {
                 None => with_changes(None, &state, known).into(),
                 Some(page) => {
-                    unless_reusable(page, move |page| with_changes(Some(page), &state, known))
+                    unless_reusable(page, move |page| with_changes(Some(&page), &state, known))
                 }
             };
         }

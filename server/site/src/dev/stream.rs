@@ -38,12 +38,12 @@ pub(super) fn known(request: &Request<'_>) -> Option<(String, bool)> {
 /// Returns the answer `page` with the changes of the folder after the state `known`. Without a live
 /// page it has nothing but these.
 pub(super) fn with_changes(
-    page: Option<Response>,
+    page: Option<&Response>,
     state: &Arc<DevState>,
     known: String,
 ) -> Response {
     let mut opening = RETRY.to_vec();
-    let page = match page.as_ref().map(Response::body) {
+    let page = match page.map(Response::body) {
         Some(Body::Streamed(page)) => page.take(),
         // It is gone, or there are too many.
         Some(Body::Bytes(said)) => {

@@ -138,7 +138,9 @@ function isChanged(control) {
     return all.some((option) => option.selected !== option.defaultSelected);
   }
   if (control.type === "hidden") return false;
-  return control.value !== control.defaultValue || control.checked !== control.defaultChecked;
+  // Their value is never typed.
+  if (/box|radio/.test(control.type)) return control.checked !== control.defaultChecked;
+  return control.value !== control.defaultValue;
 }
 
 // Shows the page as it is now; false if not yet.
