@@ -73,6 +73,8 @@ struct EventStream {
     reader: EventReader,
     /// True if it has had no event since the last write.
     is_awaited: bool,
+    /// True if it has missed one, and measures no more.
+    is_lost: bool,
 }
 
 /// Counts the events of a body that have data and no type of their own.
@@ -120,7 +122,7 @@ impl EventReader {
 }
 
 /// The connection of the writes.
-struct Writer {
+struct EventWriter {
     wire: Option<Wire>,
     parser: Parser,
     is_awaited: bool,
@@ -134,7 +136,7 @@ pub(crate) struct Subscribers<'a> {
     plan: &'a StreamsPlan,
     epoll: OwnedFd,
     streams: Vec<Option<EventStream>>,
-    writer: Writer,
+    writer: EventWriter,
     /// When the last write was sent.
     sent: Nanos,
     /// Streams without an event since then.
@@ -171,7 +173,7 @@ impl<'a> Subscribers<'a> {
             plan: streams,
             epoll,
             streams: Vec::with_capacity(streams.count),
-            writer: Writer {
+            writer: EventWriter {
                 wire: None,
                 parser: Parser::new(),
                 is_awaited: false,
@@ -197,6 +199,7 @@ impl<'a> Subscribers<'a> {
                 parser: Parser::new(),
                 reader: EventReader::default(),
                 is_awaited: false,
+                is_lost: false,
             }));
         }
         Ok(own)
@@ -253,6 +256,10 @@ impl<'a> Subscribers<'a> {
     /// Gives up what has not come after the last write.
     fn settle(&mut self) {
         self.found.missed += std::mem::take(&mut self.awaited);
+        // What comes now may be of that write or of the next one, so the stream measures no more.
+        for stream in self.streams.iter_mut().flatten() {
+            stream.is_lost |= std::mem::take(&mut stream.is_awaited);
+        }
         if std::mem::take(&mut self.writer.is_awaited) {
             self.write_failed();
         }
@@ -278,7 +285,7 @@ impl<'a> Subscribers<'a> {
         }
         for stream in self.streams.iter_mut().flatten() {
             // One that has not begun to tell has nothing to tell.
-            stream.is_awaited = stream.reader.is_open;
+            stream.is_awaited = stream.reader.is_open && !stream.is_lost;
             self.awaited += u64::from(stream.is_awaited);
         }
     }

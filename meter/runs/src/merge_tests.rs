@@ -106,6 +106,7 @@ fn run_of(samples: &[Sample]) -> Run {
     let run = conclude(Measured {
         plan: &plan(samples.len() as f64 / 2.0),
         sent: Sent {
+            streams: None,
             harvests: vec![harvest],
             auto: None,
         },

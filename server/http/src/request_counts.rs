@@ -229,6 +229,8 @@ pub(crate) struct RequestCounter {
     /// By their ids. The first place is that of no id.
     series: Vec<Arc<Series>>,
     by_key: HashMap<SeriesKey, SeriesId, RandomState>,
+    /// True if the series of those without room is shown.
+    has_merged: bool,
     /// The answers of this turn; the last one apart, because most turns have one.
     last: Note,
     earlier: Vec<Note>,
@@ -246,6 +248,7 @@ impl RequestCounter {
             shared,
             series: vec![Arc::clone(&merged), merged],
             by_key: HashMap::default(),
+            has_merged: false,
             last: Note::default(),
             earlier: Vec::new(),
         }
@@ -267,16 +270,15 @@ impl RequestCounter {
             Ok(at) if !is_full => (SeriesId(at), Series::new(key)),
             _ => (SeriesId::MERGED, Arc::clone(&self.series[1])),
         };
-        let mut shown = self.shared.0.lock().unwrap_or_else(PoisonError::into_inner);
-        if id == SeriesId::MERGED {
-            if !shown.iter().any(|shown| Arc::ptr_eq(shown, &series)) {
-                shown.push(series);
-            }
+        if id == SeriesId::MERGED && std::mem::replace(&mut self.has_merged, true) {
             return id;
         }
+        let mut shown = self.shared.0.lock().unwrap_or_else(PoisonError::into_inner);
         shown.push(Arc::clone(&series));
-        self.series.push(series);
-        self.by_key.insert(key, id);
+        if id != SeriesId::MERGED {
+            self.series.push(series);
+            self.by_key.insert(key, id);
+        }
         id
     }
 

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use millpond_db::{
     Bind, Call, Database, Expect, FeedKind, Migration, PostgresOptions, ReadResult, ResultRows,
-    SqliteOptions, WriteResult, WriteStep,
+    SqliteOptions, WriteResult, WriteStep, block_on,
 };
 
 use crate::store::{Store, StoreSettings};

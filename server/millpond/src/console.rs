@@ -1,4 +1,4 @@
-//! The console: what it is told of this server, and what it may ask of it.
+//! The console: the figures of this server for it, and what it may ask of the server.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
@@ -7,8 +7,8 @@ use std::time::{Duration, SystemTime};
 
 use millpond_certificates::{Certificates, ServedCertificate};
 use millpond_console::{
-    CertificateState, Console, Controls, Counts, Fact, Gauges, INTERVAL, ProcessFigures,
-    RouteCounts, RouteTotals, Source, Totals,
+    CertificateState, Console, Controls, Counts, Fact, FigureSource, Gauges, INTERVAL,
+    ProcessFigures, RouteCounts, RouteTotals, Totals,
 };
 use millpond_http::{LATENCY_EDGES, RequestCounts, Stats, WorkerGroup};
 use millpond_site::{Config, ExplainedVisitor, RouteName, RouteStats, SiteStats, Sites};
@@ -173,7 +173,8 @@ impl ServerSource {
     }
 }
 
-/// Returns how many requests took at most so many microseconds, and longer than the bound below.
+/// Returns bounds in microseconds, each with the requests that took at most that, and longer than
+/// the bound below.
 fn durations(answered: &[RequestCounts]) -> Vec<(u64, u64)> {
     let mut durations = BTreeMap::new();
     for counts in answered {
@@ -186,7 +187,7 @@ fn durations(answered: &[RequestCounts]) -> Vec<(u64, u64)> {
     durations.into_iter().collect()
 }
 
-impl Source for ServerSource {
+impl FigureSource for ServerSource {
     fn totals(&self) -> Totals {
         let (http, sites, process) = (
             self.served.stats(),

@@ -17,7 +17,7 @@ use crate::{Figure, Figures};
 
 /// The figures of all parts, as a JSON object.
 const COUNTERS: &str = "/counters";
-/// The same figures and the requests by route, for Prometheus.
+/// Figures and the requests by route, for Prometheus.
 const METRICS: &str = "/metrics";
 
 /// 200: the process answers.

@@ -198,6 +198,15 @@ impl MetricsText {
                     result: "other",
                     ..RouteLabels::default()
                 },
+                // The connection answered by itself.
+                0 => RouteLabels {
+                    result: match counts.status {
+                        429 | 503 => "refused",
+                        400.. => "error",
+                        _ => "none",
+                    },
+                    ..RouteLabels::default()
+                },
                 label => route(label),
             };
             of_http

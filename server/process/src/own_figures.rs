@@ -62,8 +62,8 @@ fn cpu_seconds() -> Option<f64> {
     let text = fs::read_to_string("/proc/self/stat").ok()?;
     // The name of a program may have spaces and brackets.
     let (_, behind) = text.rsplit_once(')')?;
-    let time = |at: usize| behind.split_ascii_whitespace().nth(at)?.parse::<u32>().ok();
-    Some((f64::from(time(USER_TIME)?) + f64::from(time(SYSTEM_TIME)?)) / TICKS)
+    let time = |at: usize| behind.split_ascii_whitespace().nth(at)?.parse::<f64>().ok();
+    Some((time(USER_TIME)? + time(SYSTEM_TIME)?) / TICKS)
 }
 
 /// Bytes of a field of `/proc/self/status`, which has kibibytes.

@@ -117,7 +117,7 @@ pub struct RouteName {
 }
 
 impl RouteName {
-    /// What a label says apart from its site and its route.
+    /// Reads a label, but for its site and its route.
     pub(crate) fn of(label: u32) -> Self {
         let outcome = (label & ((1 << CRAWLER) - 1)) as usize;
         Self {

@@ -13,7 +13,8 @@
 //! - `statics`, `watch`: files, and the watch over their changes; `data`: files as tables;
 //! - `opening`: the start and each reading again; `check`, `explain`: what these commands find;
 //!   `backup`: a copy of the folder and its database;
-//! - `labels`: what requests are counted by; `log`: lines for the owner; `dev`: errors in the browser, and pages that reload.
+//! - `labels`: what requests are counted by; `log`: lines for the owner; `dev`: errors in the
+//!   browser, and pages that reload.
 
 mod ahead;
 mod answer;

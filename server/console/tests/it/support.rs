@@ -9,13 +9,13 @@ use std::time::Duration;
 use base_clock::Boottime;
 use lab_testkit::{Connection, Response, fast_dir};
 use millpond_console::{
-    CertificateState, Console, Controls, Counts, Fact, Gauges, RouteCounts, RouteTotals, Sampler,
-    Source, Totals,
+    CertificateState, Console, Controls, Counts, Fact, FigureSource, Gauges, RouteCounts,
+    RouteTotals, Sampler, Totals,
 };
 use millpond_http::{Limits, Listener, Request, Service as _, WorkerGroup};
-use millpond_process::{Admin, Figures, Workers};
+use millpond_process::{Admin, Figure, Figures, Workers};
 use rusqlite::Connection as Sqlite;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use tempfile::TempDir;
 
 /// A moment in November 2026, at the beginning of a day.
@@ -32,7 +32,7 @@ pub(crate) struct Known {
     pub(crate) certificates: Vec<CertificateState>,
 }
 
-impl Source for Fake {
+impl FigureSource for Fake {
     fn totals(&self) -> Totals {
         self.0.lock().unwrap().totals.clone()
     }
@@ -89,7 +89,7 @@ pub(crate) struct TestConsole {
 struct NoFigures;
 
 impl Figures for NoFigures {
-    fn add_to(&self, _figures: &mut Map<String, Value>) {}
+    fn each(&self, _add: &mut dyn FnMut(&Figure<'_>)) {}
 }
 
 impl TestConsole {

@@ -54,7 +54,7 @@ impl<S: Service> Connections<S> {
                 (Stage::Reading, Some(exchange)) => exchange.read_and_answer(self, connection),
                 (Stage::Answering, Some(exchange)) => {
                     // It may take long, and responses that are ready do not wait for it.
-                    self.send_batch();
+                    self.send_before_more();
                     exchange.await_answer(&mut self.host, connection)
                 }
                 (Stage::Storing, Some(exchange)) => {
@@ -62,12 +62,12 @@ impl<S: Service> Connections<S> {
                 }
                 (Stage::Sending(after), Some(exchange)) => {
                     if exchange.output.ends_with_file() {
-                        self.send_batch();
+                        self.send_before_more();
                     }
                     exchange.send(&mut self.host, connection, after)
                 }
                 (Stage::Streaming, Some(exchange)) => {
-                    self.send_batch();
+                    self.send_before_more();
                     exchange.stream_response(&mut self.host, connection)
                 }
                 (Stage::Batched, _) => Some(NextAction::Wait),
@@ -212,7 +212,7 @@ impl<S: Service> Connections<S> {
         let mut since = None;
         for _ in 0..self.table.runnable.len() {
             // Responses that are ready do not wait for what may be much.
-            self.send_batch();
+            self.send_before_more();
             let now = Boottime::now();
             if now.since(*since.get_or_insert(now)) >= share {
                 break;
@@ -233,7 +233,7 @@ impl<S: Service> Connections<S> {
         {
             // It may have timed out in the queue.
             if self.table.slab.get_mut(token).is_some() {
-                self.send_batch();
+                self.send_before_more();
                 self.continue_queued(token);
                 left -= 1;
             }
@@ -314,7 +314,7 @@ impl<S: Service> Connections<S> {
             }
             self.table.slab.put(token, connection);
             if self.write_batch.is_full() {
-                self.send_batch();
+                self.send_before_more();
             }
         }));
         if acted.is_err() {

@@ -189,7 +189,7 @@ impl Http2 {
         // So that the time in which a receiver had no room is known.
         self.now = Boottime::now();
         // The futures may take long, and responses that are ready do not wait for them.
-        all.send_batch();
+        all.send_before_more();
         for stream in std::mem::take(&mut self.woken) {
             let Some(at) = self.pending.iter().position(|it| it.stream == stream) else {
                 continue;

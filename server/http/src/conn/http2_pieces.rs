@@ -95,7 +95,7 @@ impl Http2 {
             return;
         }
         // The sources may take long, and responses that are ready do not wait for them.
-        all.send_batch();
+        all.send_before_more();
         for mut source in std::mem::take(&mut self.sources) {
             let stream = source.stream;
             match self.session.piece_demand(stream) {

@@ -32,7 +32,7 @@ const SMALL: usize = 2 << 10;
 pub(super) struct OutgoingBody {
     /// The request, for the access log.
     pub(super) request: Option<Head>,
-    /// Where the request counts with the last byte.
+    /// The place at which the request counts with the last byte.
     pub(super) counted: CountedRequest,
     pub(super) status: u16,
     /// None: another response had the source.

@@ -69,6 +69,14 @@ impl WriteBatch {
 }
 
 impl<S: Service> Connections<S> {
+    /// Sends the batch before work that may take long, in which its answers' times have no part.
+    pub(crate) fn send_before_more(&mut self) {
+        if !self.write_batch.writes.is_empty() {
+            self.send_batch();
+            self.host.requests.settle(Boottime::now());
+        }
+    }
+
     /// Sends the batch in order. Bytes that a socket does not take stay with the connection.
     pub(crate) fn send_batch(&mut self) {
         if self.write_batch.writes.is_empty() {

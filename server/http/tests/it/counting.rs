@@ -48,7 +48,7 @@ impl Tally {
         self.series.values().sum()
     }
 
-    /// What the server has counted.
+    /// Reads the counts of the server.
     fn of(group: &WorkerGroup) -> Self {
         let mut tally = Self::default();
         for counts in group.requests() {

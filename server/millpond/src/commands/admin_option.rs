@@ -20,6 +20,8 @@ pub(super) struct AdminOption {
     admin: Option<SocketAddr>,
 }
 
+/// Bytes that are read of an answer.
+const LONGEST_ANSWER: u64 = 64 << 20;
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 
 impl AdminOption {
@@ -47,7 +49,7 @@ pub(super) fn get(address: SocketAddr, target: &str, fields: &str) -> CommandRes
         stream.set_read_timeout(Some(ANSWER_TIMEOUT))?;
         stream.write_all(request.as_bytes())?;
         let mut answer = String::new();
-        stream.read_to_string(&mut answer)?;
+        stream.take(LONGEST_ANSWER).read_to_string(&mut answer)?;
         Ok(answer)
     };
     let answer = exchange().map_err(|error| {

@@ -1,5 +1,5 @@
-//! `/metrics`: in both formats by the rules of Prometheus and OpenMetrics, and with the figures that
-//! the requests must have left.
+//! `/metrics`: in both formats by the rules of Prometheus and OpenMetrics, and with the figures
+//! that the requests must have left.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -50,6 +50,38 @@ pub(crate) struct Board {
     pub(crate) shed: AtomicU64,
     /// The thread that looks after the pages; none without one.
     watcher: Mutex<Option<Thread>>,
+    /// Bytes of the texts of pages that are held for their next changes.
+    pub(super) texts: Arc<AtomicUsize>,
+}
+
+/// Bytes of the texts that are held at most: changes of other pages are told without them.
+const MOST_TEXTS: usize = 16 << 20;
+
+/// The text of a page with the tag that was told, if there is room for it.
+#[derive(Default)]
+struct HeldText {
+    text: Bytes,
+    room: Option<Arc<AtomicUsize>>,
+}
+
+impl HeldText {
+    fn new(text: Bytes, room: &Arc<AtomicUsize>) -> Self {
+        let bytes = room.fetch_add(text.len(), Ordering::Relaxed) + text.len();
+        let room = Some(Arc::clone(room));
+        let held = Self { text, room };
+        match bytes <= MOST_TEXTS {
+            true => held,
+            false => Self::default(),
+        }
+    }
+}
+
+impl Drop for HeldText {
+    fn drop(&mut self) {
+        if let Some(room) = &self.room {
+            room.fetch_sub(self.text.len(), Ordering::Relaxed);
+        }
+    }
 }
 
 /// Figures for the owner.
@@ -76,6 +108,7 @@ impl Board {
             events: AtomicU64::new(0),
             shed: AtomicU64::new(0),
             watcher: Mutex::new(None),
+            texts: Arc::default(),
         }
     }
 
@@ -101,7 +134,7 @@ impl Board {
         pages.get(key).filter(|page| !page.is_over()).cloned()
     }
 
-    /// Returns the page that a client wants, which a new one becomes if no other has come
+    /// Returns the page that a client wants: a new one, unless another client has opened it
     /// meanwhile. `tag` is that of the answer to the client: if it is another than was told, the
     /// page is looked at.
     pub(crate) fn page(&self, wanted: WantedPage, tag: &str) -> Arc<LivePage> {
@@ -237,7 +270,7 @@ struct Told {
     tag: Arc<str>,
     event: Bytes,
     /// The text of a public page with this tag, once it is known.
-    text: Bytes,
+    text: HeldText,
     /// The value of the store that was looked at last.
     value: Weak<Cached>,
     /// The last moment at which that was the newest state.
@@ -284,7 +317,7 @@ impl LivePage {
             told: Mutex::new(Told {
                 tag: "".into(),
                 event: Bytes::new(),
-                text: Bytes::new(),
+                text: HeldText::default(),
                 value: Weak::new(),
                 confirmed: now,
                 next: now,
@@ -372,7 +405,14 @@ impl LivePage {
     }
 
     /// Tells that `tag` is the tag of the newest state, as it was at `since`, and `text` its page.
-    pub(crate) fn tell(&self, (tag, text): (&str, &Bytes), since: Boottime, interval: Duration) {
+    /// Only the watcher calls it, and counts the texts in `room`.
+    pub(crate) fn tell(
+        &self,
+        (tag, text): (&str, &Bytes),
+        since: Boottime,
+        interval: Duration,
+        room: &Arc<AtomicUsize>,
+    ) {
         let within = self.within();
         let mut told = self.told.lock();
         told.confirmed = told.confirmed.max(since);
@@ -380,14 +420,15 @@ impl LivePage {
             true => text.clone(),
             false => Bytes::new(),
         };
-        let before = std::mem::replace(&mut told.text, text.clone());
+        let before = std::mem::take(&mut told.text);
+        told.text = HeldText::new(text.clone(), room);
         let of = std::mem::replace(&mut told.tag, tag.into());
         drop(told);
         if *of == *tag {
             return;
         }
-        let known = Some(before).filter(|before| !before.is_empty());
-        let change = known.and_then(|before| change((&before, &of), (&text, tag)));
+        let known = Some(&before.text).filter(|before| !before.is_empty());
+        let change = known.and_then(|before| change((before, &of), (&text, tag)));
         // Who looks at a page of its own learns its tag when it asks.
         let event = match (self.is_shared, change) {
             (true, Some(change)) => format!("id: {tag}\ndata: {within}\ndata: {change}\n\n"),

@@ -5,9 +5,10 @@ use serde_json::json;
 /// Bytes that an event puts into a page at most: more is asked for, and then comes compressed.
 const MOST: usize = 4096;
 
-/// Returns the change from the page `old`, which has the tag `of`, to `new` with the tag `tag`:
-/// once the tag is replaced in the text, what stands between two places, counted in UTF-16 units as
-/// in a browser, is replaced by a text. None if that is too much.
+/// Returns the change from the page `old`, which has the tag `of`, to `new` with the tag `tag`.
+/// First each `of` becomes the new tag; then `text` takes the place of the UTF-16 units from `from`
+/// to `to`; `length` is that of the result, as a proxy may
+/// have put something into the page of a browser. None if there is too much to put in.
 pub(super) fn change((old, of): (&[u8], &str), (new, tag): (&[u8], &str)) -> Option<String> {
     let (old, new) = (str::from_utf8(old).ok()?, str::from_utf8(new).ok()?);
     // A browser reads a text without its byte order mark.
@@ -17,7 +18,7 @@ pub(super) fn change((old, of): (&[u8], &str), (new, tag): (&[u8], &str)) -> Opt
     let old = old.replace(of, tag);
     let begin = common(old.chars(), new.chars());
     let (head, old) = old.split_at(begin);
-    let new = &new[begin..];
+    let (whole, new) = (new, &new[begin..]);
     let end = common(old.chars().rev(), new.chars().rev());
     let (gone, put) = (&old[..old.len() - end], &new[..new.len() - end]);
     if put.len() > MOST {
@@ -25,7 +26,8 @@ pub(super) fn change((old, of): (&[u8], &str), (new, tag): (&[u8], &str)) -> Opt
     }
     let units = |text: &str| text.encode_utf16().count();
     let from = units(head);
-    Some(json!({"of": of, "from": from, "to": from + units(gone), "text": put}).to_string())
+    let to = from + units(gone);
+    Some(json!({"of": of, "from": from, "to": to, "text": put, "length": units(whole)}).to_string())
 }
 
 /// The bytes of the characters with which both begin.
@@ -47,7 +49,9 @@ mod tests {
         let put = change["text"].as_str().unwrap().encode_utf16();
         let head = units[..at("from")].iter().copied();
         let all = head.chain(put).chain(units[at("to")..].iter().copied());
-        String::from_utf16(&all.collect::<Vec<_>>()).unwrap()
+        let text = String::from_utf16(&all.collect::<Vec<_>>()).unwrap();
+        assert_eq!(change["length"], text.encode_utf16().count());
+        text
     }
 
     #[test]

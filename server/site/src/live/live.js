@@ -14,7 +14,7 @@ let isGone = false, returns = 0, leaving = 0;
 let known;
 
 // In development: the state of the site's files that this page shows.
-const dev = document.querySelector("script[data-state]")?.dataset;
+const dev = document.querySelector(`${SCRIPT}[data-state]`)?.dataset;
 
 const isHidden = () => document.visibilityState === "hidden";
 const page = () => location.pathname + location.search;
@@ -58,17 +58,19 @@ function open() {
     if (silences++ < 1) return open();
     close();
     if (polling) return;
-    console.info("millpond: silent stream, asking every 20 s");
+    console.info("millpond: silent, polling");
     // Now and then a stream is tried again.
     polling = setInterval(() => (++polls % 15 ? want(0) : source || open()), POLL);
   }, 5000);
 }
 
 // Shows the page with a change, if that is of the page that is shown.
-function put({ of, from, to, text }, tag) {
+function put({ of, from, to, text, length }, tag) {
   if (!known || isAsking || of !== own.dataset.tag) return false;
-  const old = known.replaceAll(of, tag);
-  return show(old.slice(0, from) + text + old.slice(to));
+  const next = known.replaceAll(of, tag);
+  const all = next.slice(0, from) + text + next.slice(to);
+  // Something between here and the server may have put a text of its own into the page.
+  return all.length === length && show(all);
 }
 
 function hears() {

@@ -266,19 +266,25 @@ impl Watch {
     /// Tells what the newest state at `since` is.
     fn tell(&self, page: &LivePage, value: &Cached, since: Boottime) {
         let interval = self.core.live.settings.interval;
+        let room = &self.core.live.texts;
         match value {
             Cached::Page(prepared) => {
                 let text = match prepared.body() {
                     Body::Bytes(text) => text.clone(),
                     _ => Bytes::new(),
                 };
-                page.tell((prepared.etag().trim_matches('"'), &text), since, interval);
+                page.tell(
+                    (prepared.etag().trim_matches('"'), &text),
+                    since,
+                    interval,
+                    room,
+                );
             }
             Cached::Bundle(objects) => {
                 let objects = objects.iter().map(|object| object.json().to_string());
                 let text: Vec<String> = objects.collect();
                 let tag = entity_tag(text.join("\n").as_bytes());
-                page.tell((&tag, &Bytes::new()), since, interval);
+                page.tell((&tag, &Bytes::new()), since, interval, room);
             }
             Cached::Missing(_) => page.close(StreamEnd::Gone),
             // It is tried again.

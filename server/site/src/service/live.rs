@@ -186,7 +186,8 @@ impl SiteService {
         let sessions = &generation.sessions;
         let path = at.path.to_owned();
         let visitor = Visitor::new(owned(request), path, of, sessions, session.as_ref());
-        let page = LivePage::new((key, is_shared, is_open), number, (page, values), visitor);
+        let is_public = is_open && page.is_public();
+        let page = LivePage::new((key, is_shared, is_public), number, (page, values), visitor);
         Some((WantedPage::New(Box::new(page)), session))
     }
 }

@@ -68,11 +68,6 @@ impl Session {
 }
 
 impl Http2Stream {
-    /// True if the response was written to its last frame.
-    pub(crate) const fn is_complete(&self) -> bool {
-        self.response.is_complete
-    }
-
     /// Bytes of the request's body that are held in memory: those that have arrived, until the
     /// handler has given its response.
     pub(crate) fn body_bytes_held(&self) -> usize {

@@ -17,6 +17,8 @@ pub(super) struct Screen {
     pub(super) routes: usize,
 }
 
+/// Letters of a name that are shown.
+const LONGEST_NAME: usize = 60;
 const REQUESTS: &str = "millpond_requests_total";
 const TIMES: &str = "millpond_request_duration_seconds_bucket";
 
@@ -170,16 +172,17 @@ fn name(labels: &std::collections::BTreeMap<String, String>) -> String {
     let site = labels
         .get("site")
         .map_or_else(String::new, |site| format!("{site}: "));
-    match labels.get("route") {
-        Some(route) => format!("{site}{route}"),
-        None => {
-            let result = labels.get("result").map_or("none", String::as_str);
-            format!("{site}({result})")
-        }
-    }
+    let result = labels.get("result").map_or("none", String::as_str);
+    let name = match labels.get("route") {
+        // A stream lasts as long as its page is looked at.
+        Some(route) if result != "live" => format!("{site}{route}"),
+        _ => format!("{site}({result})"),
+    };
+    let shown = name.chars().filter(|letter| !letter.is_control());
+    shown.take(LONGEST_NAME).collect()
 }
 
-/// What was added to a count; one that went down has begun anew.
+/// Returns how much a count has grown; one that went down has begun anew.
 fn grown(before: f64, now: f64) -> f64 {
     if now < before { now } else { now - before }
 }
