@@ -44,7 +44,7 @@ const EXPLAINED: [&str; 2] = [
 /// Tables that are read through at the start: damage in one shows.
 const TABLES: [&str; 4] = ["sample", "duration", "route_sample", "fact"];
 
-/// What must be there for a statement to run.
+/// Part of a sample that a statement needs.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Needs {
     Nothing,
@@ -53,7 +53,7 @@ enum Needs {
     Routes,
 }
 
-/// What a sample adds to the history.
+/// One sample, as it is added to the history.
 pub(crate) struct HistorySample {
     pub(crate) at: u64,
     /// When the server started.
@@ -264,8 +264,8 @@ fn is_damage(problem: &Problem) -> bool {
     signs.iter().any(|sign| problem.message.contains(sign))
 }
 
-/// Renames a damaged file, with what SQLite keeps beside it. An older one is replaced, so that there
-/// is at most one.
+/// Renames a damaged file, with what SQLite keeps beside it. An older one is replaced, so that
+/// there is at most one.
 fn set_aside(file: &Path) -> std::io::Result<PathBuf> {
     let aside = file.with_extension("damaged.db");
     for ending in ["", "-wal", "-shm"] {

@@ -1,7 +1,7 @@
 //! The console of a server: a site of its own over the history of the server's figures.
 //!
 //! It knows how figures are sampled, summed and kept, and has the pages that show them. It must not
-//! know where figures come from: a [`Source`] gives them. It reads `/proc` for the time that cores
+//! know where figures come from: a [`FigureSource`] gives them. It reads `/proc` for the time that cores
 //! were busy, and writes nothing but its history.
 //!
 //! - `source`: the figures that a server has; `host`: those of its process and machine;
@@ -30,7 +30,8 @@ pub use host::ProcessFigures;
 pub use sampler::Sampler;
 pub use service::ConsoleService;
 pub use source::{
-    CertificateState, Controls, Counts, Fact, Gauges, RouteCounts, RouteTotals, Source, Totals,
+    CertificateState, Controls, Counts, Fact, FigureSource, Gauges, RouteCounts, RouteTotals,
+    Totals,
 };
 
 use sampler::SamplerThread;
@@ -54,7 +55,7 @@ impl Console {
     /// The file cannot be made or written; there is no thread.
     pub fn start(
         file: &Path,
-        source: impl Source,
+        source: impl FigureSource,
         controls: impl Controls,
         interval: Duration,
         log: fn(&str),
@@ -73,7 +74,7 @@ impl Console {
     ///
     /// # Errors
     /// Those of [`Self::start`].
-    pub fn without_thread<S: Source>(
+    pub fn without_thread<S: FigureSource>(
         file: &Path,
         source: S,
         controls: impl Controls,

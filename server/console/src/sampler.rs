@@ -12,7 +12,7 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use crate::history::{History, HistorySample};
-use crate::{RouteTotals, Source, Totals};
+use crate::{FigureSource, RouteTotals, Totals};
 
 /// Samples between two of the routes.
 const ROUTES_EVERY: u32 = 6;
@@ -36,7 +36,7 @@ struct Figures {
     durations: HashMap<u64, u64>,
 }
 
-impl<S: Source> Sampler<S> {
+impl<S: FigureSource> Sampler<S> {
     pub(crate) fn new(source: S, history: Arc<History>) -> Self {
         Self {
             source,
@@ -172,7 +172,10 @@ pub(crate) struct SamplerThread {
 }
 
 impl SamplerThread {
-    pub(crate) fn start(mut sampler: Sampler<impl Source>, interval: Duration) -> io::Result<Self> {
+    pub(crate) fn start(
+        mut sampler: Sampler<impl FigureSource>,
+        interval: Duration,
+    ) -> io::Result<Self> {
         let (stop, stopped) = channel::<()>();
         let run = move || {
             loop {

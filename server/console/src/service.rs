@@ -32,7 +32,7 @@ impl ConsoleService {
         }
     }
 
-    /// Explains an address. The explanation becomes a row, which a page shows as it shows any other.
+    /// Explains an address. The explanation becomes a row, which a page shows as any other row.
     fn ask(&self, request: &Request<'_>) -> Reply {
         let given = |name: &str| {
             let query = request.query.unwrap_or_default().as_bytes();

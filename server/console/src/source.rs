@@ -5,7 +5,7 @@ use serde_json::Value;
 
 /// Gives the figures of a server. Counts are those since its start: what has been added between two
 /// samples is found by the sampler, and a count that went down is a new beginning.
-pub trait Source: Send + 'static {
+pub trait FigureSource: Send + 'static {
     /// Returns the figures of the server as a whole.
     fn totals(&self) -> Totals;
 

@@ -1,4 +1,4 @@
-//! The console: what it is told of this server, and what it may ask of it.
+//! The console: the figures of this server, and what its pages may ask the server to do.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -6,8 +6,8 @@ use std::time::{Duration, SystemTime};
 
 use millpond_certificates::{Certificates, ServedCertificate};
 use millpond_console::{
-    CertificateState, Console, Controls, Counts, Fact, Gauges, INTERVAL, ProcessFigures,
-    RouteCounts, RouteTotals, Source, Totals,
+    CertificateState, Console, Controls, Counts, Fact, FigureSource, Gauges, INTERVAL,
+    ProcessFigures, RouteCounts, RouteTotals, Totals,
 };
 use millpond_http::{Stats, WorkerGroup};
 use millpond_site::{Config, ExplainedVisitor, RouteStats, SiteStats, Sites};
@@ -127,7 +127,7 @@ impl ServerSource {
     }
 }
 
-impl Source for ServerSource {
+impl FigureSource for ServerSource {
     fn totals(&self) -> Totals {
         let (http, sites, process) = (
             self.served.stats(),

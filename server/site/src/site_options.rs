@@ -18,8 +18,8 @@ pub struct SiteOptions {
     pub start_timeout: Duration,
     /// True for development: errors are shown in the browser, which reloads when a file changes.
     pub dev: bool,
-    /// Texts of the site in the program, instead of those in the folder. The folder is not looked at
-    /// then, and need not be there.
+    /// Texts of the site in the program, instead of those in the folder. The folder is not looked
+    /// at then, and need not be there.
     pub files: Option<EmbeddedFiles>,
     /// Function that writes lines for the owner; by default to standard error.
     pub log: fn(&str),

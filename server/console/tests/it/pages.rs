@@ -249,5 +249,5 @@ fn a_page_that_is_looked_at_changes_with_each_sample() {
     test.sample(DAY + 10);
     let told = lines.find(|line| line.starts_with("id: ")).unwrap();
     assert_ne!(told, format!("id: {tag}"));
-    assert!(test.page("/").contains("<dd class=\"value\">60</dd>"));
+    assert!(test.page("/").contains("<dd class=\"value\">60.0</dd>"));
 }

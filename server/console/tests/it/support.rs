@@ -9,8 +9,8 @@ use std::time::Duration;
 use base_clock::Boottime;
 use lab_testkit::{Connection, Response, fast_dir};
 use millpond_console::{
-    CertificateState, Console, Controls, Counts, Fact, Gauges, RouteCounts, RouteTotals, Sampler,
-    Source, Totals,
+    CertificateState, Console, Controls, Counts, Fact, FigureSource, Gauges, RouteCounts,
+    RouteTotals, Sampler, Totals,
 };
 use millpond_http::{Limits, Listener, Request, Service as _, WorkerGroup};
 use millpond_process::{Admin, Figures, Workers};
@@ -32,7 +32,7 @@ pub(crate) struct Known {
     pub(crate) certificates: Vec<CertificateState>,
 }
 
-impl Source for Fake {
+impl FigureSource for Fake {
     fn totals(&self) -> Totals {
         self.0.lock().unwrap().totals.clone()
     }
@@ -194,7 +194,7 @@ impl TestConsole {
     pub(crate) fn page(&self, target: &str) -> String {
         let response = self.get(target);
         assert_eq!(response.status, 200, "{target}: {}", response.text());
-        response.text()
+        response.text().replace("&#x2f;", "/")
     }
 
     /// One value of the history.
