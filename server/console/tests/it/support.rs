@@ -62,8 +62,17 @@ impl Controls for Asked {
     fn explain(&self, host: Option<&str>, target: &str) -> Result<Option<Value>, String> {
         let explanation = json!({
             "kind": "page", "target": target, "route": "/read", "template": "read.html", "shared": true,
-            "page": {"state": "miss", "because": "a change has touched what it depends on"},
-            "queries": [{"name": "article", "file": "pages/read.sql", "state": "hit", "because": "<nothing> has changed", "depends": ["article with id = :id"]}],
+            "page": {
+                "state": "miss", "because": "a change has touched what it depends on", "stored": null,
+                "made_ahead": {"times": 0, "in_vain": 0}, "ended_before": null,
+                "ended_by": {"tables": ["article"], "transaction": 7, "position": "12", "ago_s": 2.5, "certain": true},
+            },
+            "queries": [{
+                "name": "article", "file": "pages/read.sql", "state": "hit", "because": "<nothing> has changed",
+                "stored": {"ago_s": 9.5, "position": "3", "bytes": 900, "depends_on": 1, "ends_in_s": null},
+                "made_ahead": {"times": 0, "in_vain": 0}, "ended_before": null, "ended_by": null,
+                "depends": ["article with id = :id"],
+            }],
         });
         Ok((host != Some("other.example")).then_some(explanation))
     }
@@ -194,7 +203,7 @@ impl TestConsole {
     pub(crate) fn page(&self, target: &str) -> String {
         let response = self.get(target);
         assert_eq!(response.status, 200, "{target}: {}", response.text());
-        response.text()
+        response.text().replace("&#x2f;", "/")
     }
 
     /// One value of the history.

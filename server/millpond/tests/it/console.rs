@@ -48,7 +48,10 @@ fn a_change_of_the_history_is_no_change_of_the_site() {
     connect(&owner).get("/ask?target=/");
     assert!(server.get("/").text().contains("</html>"));
     let explained = connect(&owner).get("/explain?target=/").text();
-    assert!(explained.contains("\"epoch\": 0"), "{explained}");
+    assert!(
+        explained.contains("\"epoch_because\": \"the feed starts\""),
+        "{explained}"
+    );
 }
 
 #[test]
