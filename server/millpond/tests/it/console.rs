@@ -30,6 +30,12 @@ fn a_server_shows_itself_to_its_owner() {
     let why = asked.field("location").unwrap().to_owned();
     let why = connect(&owner).get(&why).text();
     assert!(why.contains("A page of <code>"), "{why}");
+    for target in ["/nothing", "/style.css", "/%2e%2e%2f", "/?page=x"] {
+        let target = target.replace('%', "%25").replace('?', "%3F");
+        let asked = connect(&owner).get(&format!("/ask?target={target}"));
+        let why = connect(&owner).get(asked.field("location").unwrap());
+        assert_eq!(why.status, 200, "{target}: {}", why.text());
+    }
     // Programs are answered as before.
     let counters = connect(&owner).get("/counters");
     assert_eq!(counters.field("content-type"), Some("application/json"));
