@@ -17,6 +17,9 @@ use crate::{FigureSource, RouteTotals, Totals};
 /// Samples between two of the routes.
 const ROUTES_EVERY: u32 = 6;
 
+/// Counts of a route that outlive a reading of the folder.
+const OF_ANSWERS: [&str; 2] = ["errors", "crawlers"];
+
 /// Takes samples. Times are given by the caller.
 pub struct Sampler<S> {
     source: S,
@@ -98,9 +101,12 @@ impl<S: FigureSource> Sampler<S> {
         let none = Map::new();
         let all = routes.iter().filter_map(|(route, counts)| {
             let before = self.routes.get(route).unwrap_or(&none);
-            // Routes are counted anew when the folder is read again.
-            let is_new = !is_larger(counts, before);
-            let mut more = added(counts, if is_new { &none } else { before });
+            // Pages are counted anew when the folder is read again; answers are not.
+            let mut known = before.clone();
+            if !is_larger(counts, before) {
+                known.retain(|name, _| OF_ANSWERS.contains(&&**name));
+            }
+            let mut more = added(counts, &known);
             let is_asked = more.values().any(|count| count.as_u64() > Some(0));
             more.insert("route".to_owned(), route.as_str().into());
             is_asked.then(|| more.into())

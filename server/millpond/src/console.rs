@@ -27,6 +27,12 @@ pub(crate) fn start(
     certificates: Option<(Arc<Certificates>, RenewalFailures)>,
 ) -> Option<Arc<Console>> {
     let file = config.history(dir)?;
+    if config.database.file() == Some(&*file) {
+        log(format_args!(
+            "warning: there is no console: admin.history names the database of the site"
+        ));
+        return None;
+    }
     let hosts = config.hosts.iter();
     let source = ServerSource {
         sites: Arc::clone(sites),
@@ -164,6 +170,11 @@ impl ServerSource {
         routes
     }
 
+    /// True for streams of live pages, which last as long as their pages are looked at.
+    fn is_stream(&self, counts: &RequestCounts) -> bool {
+        self.name(counts).outcome == "live"
+    }
+
     /// The meaning of a label; none of that for which there was no room.
     fn name(&self, counts: &RequestCounts) -> RouteName {
         match counts.label {
@@ -175,7 +186,7 @@ impl ServerSource {
 
 /// Returns bounds in microseconds, each with the requests that took at most that, and longer than
 /// the bound below.
-fn durations(answered: &[RequestCounts]) -> Vec<(u64, u64)> {
+fn durations<'c>(answered: impl Iterator<Item = &'c RequestCounts>) -> Vec<(u64, u64)> {
     let mut durations = BTreeMap::new();
     for counts in answered {
         let bounds = LATENCY_EDGES.iter().map(|edge| edge.div_ceil(1_000));
@@ -227,7 +238,7 @@ impl FigureSource for ServerSource {
         Totals {
             counts,
             gauges,
-            durations: durations(&answered),
+            durations: durations(answered.iter().filter(|counts| !self.is_stream(counts))),
         }
     }
 

@@ -262,7 +262,7 @@ fn metrics_follow_the_rules_and_count_the_requests() {
         );
         assert_eq!(samples[&series], requests, "{series} in\n{text}");
     }
-    assert!(!text.contains("nothing"), "no path is a label");
+    assert!(!text.contains("/nothing"), "no path is a label");
     for name in [
         "process_resident_memory_bytes",
         "process_open_fds",

@@ -7,18 +7,18 @@ const MOST: usize = 4096;
 
 /// Returns the change from the page `old`, which has the tag `of`, to `new` with the tag `tag`.
 /// First each `of` becomes the new tag; then `text` takes the place of the UTF-16 units from `from`
-/// to `to`; `length` is that of the result, as a proxy may
-/// have put something into the page of a browser. None if there is too much to put in.
+/// to `to`. `length` is that of the old page: a proxy may have put something into a browser's. None
+/// if there is too much to put in.
 pub(super) fn change((old, of): (&[u8], &str), (new, tag): (&[u8], &str)) -> Option<String> {
     let (old, new) = (str::from_utf8(old).ok()?, str::from_utf8(new).ok()?);
     // A browser reads a text without its byte order mark.
     if old.starts_with('\u{feff}') {
         return None;
     }
-    let old = old.replace(of, tag);
-    let begin = common(old.chars(), new.chars());
-    let (head, old) = old.split_at(begin);
-    let (whole, new) = (new, &new[begin..]);
+    let replaced = old.replace(of, tag);
+    let begin = common(replaced.chars(), new.chars());
+    let (head, old) = replaced.split_at(begin);
+    let new = &new[begin..];
     let end = common(old.chars().rev(), new.chars().rev());
     let (gone, put) = (&old[..old.len() - end], &new[..new.len() - end]);
     if put.len() > MOST {
@@ -27,7 +27,10 @@ pub(super) fn change((old, of): (&[u8], &str), (new, tag): (&[u8], &str)) -> Opt
     let units = |text: &str| text.encode_utf16().count();
     let from = units(head);
     let to = from + units(gone);
-    Some(json!({"of": of, "from": from, "to": to, "text": put, "length": units(whole)}).to_string())
+    Some(
+        json!({"of": of, "from": from, "to": to, "text": put, "length": units(&replaced)})
+            .to_string(),
+    )
 }
 
 /// The bytes of the characters with which both begin.
@@ -49,9 +52,8 @@ mod tests {
         let put = change["text"].as_str().unwrap().encode_utf16();
         let head = units[..at("from")].iter().copied();
         let all = head.chain(put).chain(units[at("to")..].iter().copied());
-        let text = String::from_utf16(&all.collect::<Vec<_>>()).unwrap();
-        assert_eq!(change["length"], text.encode_utf16().count());
-        text
+        assert_eq!(change["length"], units.len());
+        String::from_utf16(&all.collect::<Vec<_>>()).unwrap()
     }
 
     #[test]

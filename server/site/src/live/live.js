@@ -58,19 +58,18 @@ function open() {
     if (silences++ < 1) return open();
     close();
     if (polling) return;
-    console.info("millpond: silent, polling");
+    console.info("millpond: polling");
     // Now and then a stream is tried again.
     polling = setInterval(() => (++polls % 15 ? want(0) : source || open()), POLL);
   }, 5000);
 }
 
 // Shows the page with a change, if that is of the page that is shown.
-function put({ of, from, to, text, length }, tag) {
-  if (!known || isAsking || of !== own.dataset.tag) return false;
+function put({ text, from, to, length, of }, tag) {
+  // Of another length is a text in which something between here and the server has changed something.
+  if (isAsking || of !== own.dataset.tag || known?.length !== length) return;
   const next = known.replaceAll(of, tag);
-  const all = next.slice(0, from) + text + next.slice(to);
-  // Something between here and the server may have put a text of its own into the page.
-  return all.length === length && show(all);
+  return show(next.slice(0, from) + text + next.slice(to));
 }
 
 function hears() {

@@ -45,11 +45,16 @@ pub(crate) fn script() -> &'static LiveScript {
     &PREPARED
 }
 
-/// The text of the script, without comments and white space at the beginning of lines.
+/// The text of the script, without comments, without white space at the beginning of lines, and
+/// without the ends of lines behind which a statement or a list goes on.
 fn text() -> String {
     let lines = PARTS.iter().flat_map(|part| part.lines()).map(str::trim);
     let lines = lines.filter(|line| !line.is_empty() && !line.starts_with("//"));
-    lines.flat_map(|line| [line, "\n"]).collect()
+    let end = |line: &str| match line.ends_with([';', '{', ',', '(']) {
+        true => "",
+        false => "\n",
+    };
+    lines.flat_map(|line| [line, end(line)]).collect()
 }
 
 /// Adds the script to a page, at the end of its body. Returns what the entity tag is of, and the
