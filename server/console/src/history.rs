@@ -58,8 +58,10 @@ pub(crate) struct HistorySample {
     pub(crate) at: u64,
     /// When the server started.
     pub(crate) started: u64,
-    /// Time that it covers.
+    /// Time that it covers; zero where another process has taken the place of this one.
     pub(crate) span: Duration,
+    /// True if the state of this process is not that of now any more.
+    pub(crate) is_ending: bool,
     /// Counts and gauges by their names; null before the first.
     pub(crate) figures: Value,
     pub(crate) durations: Value,
@@ -75,6 +77,7 @@ impl HistorySample {
             at,
             started: at,
             span: Duration::ZERO,
+            is_ending: false,
             figures: Value::Null,
             durations: json!([]),
             routes: json!([]),
@@ -93,7 +96,7 @@ impl HistorySample {
     fn has(&self, needs: Needs) -> bool {
         let is_filled = |list: &Value| list.as_array().is_some_and(|list| !list.is_empty());
         match needs {
-            Needs::Nothing => true,
+            Needs::Nothing => !self.is_ending,
             Needs::Figures => !self.figures.is_null(),
             Needs::Durations => is_filled(&self.durations),
             Needs::Routes => is_filled(&self.routes),

@@ -65,7 +65,7 @@ impl<S: FigureSource> Sampler<S> {
             self.kept = Some((figures, now));
             return;
         };
-        let span = now.since(*since);
+        let (span, is_ending) = (now.since(*since), self.source.is_ending());
         let mut figures_added = added(&figures.counts, &kept.counts);
         figures_added.extend(object(&totals.gauges));
         let durations = figures.durations.iter().filter_map(|(bound, count)| {
@@ -81,7 +81,8 @@ impl<S: FigureSource> Sampler<S> {
         let sample = HistorySample {
             at,
             started: self.started,
-            span,
+            span: if is_ending { Duration::ZERO } else { span },
+            is_ending,
             figures: figures_added.into(),
             durations: durations.into(),
             routes: routes_added.unwrap_or_default().into(),

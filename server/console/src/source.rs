@@ -9,6 +9,11 @@ pub trait FigureSource: Send + 'static {
     /// Returns the figures of the server as a whole.
     fn totals(&self) -> Totals;
 
+    /// True while the server finishes its requests and takes no others.
+    fn is_ending(&self) -> bool {
+        false
+    }
+
     /// Returns the counts of each route that has been asked for.
     fn routes(&self) -> Vec<RouteTotals>;
 

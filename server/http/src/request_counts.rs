@@ -286,19 +286,18 @@ impl RequestCounter {
     /// [settled](Self::settle).
     #[inline]
     pub(crate) fn note(&mut self, counted: CountedRequest, body_bytes: u64) {
-        let first = Note {
-            counted,
-            count: 1,
-            body_bytes,
-        };
-        match self.last.count {
-            0 => self.last = first,
-            _ if self.last.counted == counted => {
-                self.last.count += 1;
-                self.last.body_bytes += body_bytes;
+        if self.last.counted != counted {
+            if self.last.count > 0 {
+                self.earlier.push(self.last);
             }
-            _ => self.earlier.push(std::mem::replace(&mut self.last, first)),
+            self.last = Note {
+                counted,
+                count: 0,
+                body_bytes: 0,
+            };
         }
+        self.last.count += 1;
+        self.last.body_bytes += body_bytes;
     }
 
     /// Counts what was noted: its bytes have gone at `now`.
@@ -309,7 +308,7 @@ impl RequestCounter {
                 self.settle_earlier(now);
             }
             self.series[self.last.counted.series.0 as usize].add(&self.last, now);
-            self.last.count = 0;
+            (self.last.count, self.last.body_bytes) = (0, 0);
         }
     }
 

@@ -242,6 +242,10 @@ impl FigureSource for ServerSource {
         }
     }
 
+    fn is_ending(&self) -> bool {
+        self.served.is_shutdown()
+    }
+
     fn routes(&self) -> Vec<RouteTotals> {
         let answered = self.answers_by_route();
         let totals = |(name, route): (String, RouteStats)| RouteTotals {
