@@ -89,11 +89,11 @@ pub fn run_worker<S: Service>(
     poller.watch_input(mailbox.bell(), BELL, true)?;
     poller.watch_input(&listener, LISTENER, false)?;
     let (counters, series) = group.register(&mailbox);
+    let counters = (counters, RequestCounter::new(series));
     let refusals = Refusals::with_reserve(&mailbox);
     let is_secured = tls.is_some();
-    let requests = RequestCounter::new(series);
     let host = Host::new(
-        service, limits, group, counters, requests, mailbox, fields, is_secured,
+        service, limits, group, counters, mailbox, fields, is_secured,
     );
     let worker = Worker {
         connections: Connections::new(host),

@@ -47,13 +47,11 @@ pub(crate) struct Host<S> {
 impl<S: Service> Host<S> {
     /// Makes what the connections of one listener share, which end their heads with the lines of
     /// `fields`; `is_secured` if they speak TLS.
-    #[allow(clippy::too_many_arguments, reason = "each is a field of its own type")]
     pub(crate) fn new(
         service: S,
         limits: Limits,
         group: Arc<WorkerGroup>,
-        counters: Arc<Counters>,
-        requests: RequestCounter,
+        (counters, requests): (Arc<Counters>, RequestCounter),
         mailbox: Arc<Mailbox>,
         fields: String,
         is_secured: bool,
