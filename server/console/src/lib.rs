@@ -1,8 +1,8 @@
 //! The console of a server: a site of its own over the history of the server's figures.
 //!
 //! It knows how figures are sampled, summed and kept, and has the pages that show them. It must not
-//! know where figures come from: a [`FigureSource`] gives them. It reads `/proc` for the time that
-//! cores were busy, and writes nothing but its history.
+//! know where figures come from: a [`FigureSource`] gives them. It writes nothing but its
+//! history.
 //!
 //! - `source`: the figures that a server has; `host`: those of its process and machine;
 //! - `sampler`: what has been added since the sample before, and the thread that takes samples;
@@ -12,7 +12,6 @@
 
 mod files;
 mod history;
-mod host;
 mod sampler;
 mod service;
 mod source;
@@ -26,7 +25,6 @@ use millpond_site::{Problem, Site, Sites};
 
 pub use files::FILES;
 pub use history::History;
-pub use host::ProcessFigures;
 pub use sampler::Sampler;
 pub use service::ConsoleService;
 pub use source::{

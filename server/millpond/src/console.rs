@@ -7,10 +7,11 @@ use std::time::{Duration, SystemTime};
 
 use millpond_certificates::{Certificates, ServedCertificate};
 use millpond_console::{
-    CertificateState, Console, Controls, Counts, Fact, FigureSource, Gauges, INTERVAL,
-    ProcessFigures, RouteCounts, RouteTotals, Totals,
+    CertificateState, Console, Controls, Counts, Fact, FigureSource, Gauges, INTERVAL, RouteCounts,
+    RouteTotals, Totals,
 };
 use millpond_http::{LATENCY_EDGES, RequestCounts, Stats, WorkerGroup};
+use millpond_process::ProcessFigures;
 use millpond_site::{Config, ExplainedVisitor, RouteName, RouteStats, SiteStats, Sites};
 use serde_json::Value;
 
@@ -121,7 +122,11 @@ struct ServerSource {
 impl ServerSource {
     /// The age of the oldest feed.
     fn feed_age(&self) -> Option<Duration> {
-        self.sites.feed_ages().into_iter().flatten().max()
+        self.sites
+            .stats()
+            .iter()
+            .filter_map(|site| site.feed_age)
+            .max()
     }
 
     /// The routes of all sites. Where there are several, a route begins with its site's folder.

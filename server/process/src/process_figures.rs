@@ -4,10 +4,6 @@ use std::fs;
 
 /// Milliseconds of a tick: the kernel counts hundredths of a second for programs (`USER_HZ`).
 const TICK_MS: u64 = 10;
-/// Bytes of a page of memory where the kernel says nothing else; pages of other sizes make the
-/// figure too small, and nothing else depends on it.
-const PAGE: u64 = 4096;
-
 /// Figures of this process and of its machine. What cannot be read is `None`, as in a sandbox of
 /// another kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -16,8 +12,10 @@ pub struct ProcessFigures {
     pub cpu_ms: Option<u64>,
     /// Milliseconds that the cores of the machine were busy.
     pub busy_ms: Option<u64>,
-    /// Bytes of memory that the process has.
+    /// Bytes of the machine's memory that the process has.
     pub resident: Option<u64>,
+    /// Bytes of addresses that it has.
+    pub addresses: Option<u64>,
 }
 
 impl ProcessFigures {
@@ -25,13 +23,12 @@ impl ProcessFigures {
     #[must_use]
     pub fn read() -> Self {
         let read = |path: &str| fs::read_to_string(path).ok();
+        let status = read("/proc/self/status").unwrap_or_default();
         Self {
             cpu_ms: read("/proc/self/stat").and_then(|text| cpu_ms(&text)),
             busy_ms: read("/proc/stat").and_then(|text| busy_ms(&text)),
-            resident: read("/proc/self/statm").and_then(|text| {
-                let pages: u64 = text.split(' ').nth(1)?.parse().ok()?;
-                Some(pages * PAGE)
-            }),
+            resident: bytes(&status, "VmRSS:"),
+            addresses: bytes(&status, "VmSize:"),
         }
     }
 }
@@ -57,6 +54,14 @@ fn busy_ms(stat: &str) -> Option<u64> {
     Some(busy * TICK_MS)
 }
 
+/// Bytes of a field of `/proc/self/status`, which has kibibytes.
+fn bytes(status: &str, field: &str) -> Option<u64> {
+    let mut lines = status.lines();
+    let rest = lines.find_map(|line| line.strip_prefix(field))?;
+    let kibibytes: u64 = rest.trim().strip_suffix(" kB")?.parse().ok()?;
+    Some(kibibytes << 10)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -69,6 +74,9 @@ mod tests {
         let stat = "cpu  10 0 20 1000 5 1 2 3 4 0\ncpu0 1";
         assert_eq!(busy_ms(stat), Some(360));
         assert_eq!(busy_ms("cpu  10 0"), None);
+        let status = "Name:\tx\nVmSize:\t   200 kB\nVmRSS:\t     3 kB\n";
+        assert_eq!(bytes(status, "VmRSS:"), Some(3 << 10));
+        assert_eq!(bytes(status, "VmSwap:"), None);
         let read = ProcessFigures::read();
         assert!(read.cpu_ms.is_some() && read.resident > Some(0));
     }

@@ -128,13 +128,6 @@ impl Sites {
         }
     }
 
-    /// Returns the age of the newest heartbeat of each site's feed; `None` before the first.
-    #[must_use]
-    pub fn feed_ages(&self) -> Vec<Option<Duration>> {
-        let all = self.all().iter();
-        all.map(|named| named.site.feed_age()).collect()
-    }
-
     /// Waits until all sites have made the pages that were hot before the start, for at most
     /// `timeout`.
     pub fn wait_until_warm(&self, timeout: Duration) {

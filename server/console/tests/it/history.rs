@@ -1,4 +1,4 @@
-//! What is kept: every request once, at the right time, in a bounded file.
+//! The history: every request once, at the right time, in a bounded file.
 
 use std::fs;
 

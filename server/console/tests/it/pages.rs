@@ -1,4 +1,4 @@
-//! What the pages show, to whom, and when they change.
+//! The pages: what they show, to whom, and when they change.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::sync::atomic::Ordering;

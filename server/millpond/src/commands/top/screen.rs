@@ -1,4 +1,4 @@
-//! What `millpond top` shows.
+//! The screen of `millpond top`.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
