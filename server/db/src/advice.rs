@@ -227,20 +227,18 @@ pub(crate) fn uncacheable(reason: &str) -> Advice {
     }
 }
 
-/// Advice on a table for which the server does not report old values; `quoted` is its name as SQL,
-/// if it may report all of them.
-pub(crate) fn old_values(table: &str, quoted: Option<&str>, cause: &str) -> Advice {
-    let remedy = match quoted {
-        Some(quoted) => Remedy {
-            statement: Some(format!("alter table {quoted} replica identity full")),
-            ..Remedy::new(
-                format!("\"alter table {quoted} replica identity full\""),
-                "each update and deletion writes the whole old row to the log",
-            )
+/// Advice on a table for which the server does not report old values; by `statement` it reports all
+/// of them, if it can.
+pub(crate) fn old_values(table: &str, statement: Option<String>, cause: &str) -> Advice {
+    let remedy = match statement {
+        Some(statement) => Remedy {
+            change: format!("\"{statement}\""),
+            cost: "each update and deletion writes the whole old row to the log".into(),
+            statement: Some(statement),
         },
         None => Remedy::new(
             "\"replica identity using index\" with a unique index on the columns that queries select by: a full identity has \
-             the generated column, of which PostgreSQL 18 refuses updates",
+             the virtual column, and PostgreSQL refuses to update or delete such rows",
             "each update and deletion writes the old values of these columns to the log",
         ),
     };

@@ -84,11 +84,11 @@ pub(super) fn chooses(query: &Object, has_no_ties: bool, catalog: &Catalog) -> b
     !is_plain || !entries.iter().all(is_known_source)
 }
 
-/// True for a table, a view, a subquery, a join, a function, values, a common table expression, or
-/// no row source at all.
+/// True for a table, a view, a subquery, a join, a function, values, a common table expression, no
+/// row source at all, or what the query is grouped by (an entry since PostgreSQL 18).
 fn is_known_source(entry: &TreeNode) -> bool {
     // `RTEKind`
-    const KNOWN: [u32; 7] = [0, 1, 2, 3, 5, 6, 8];
+    const KNOWN: [u32; 8] = [0, 1, 2, 3, 5, 6, 8, 9];
     let kind = entry.object().and_then(|entry| entry.number("rtekind"));
     kind.is_some_and(|kind| KNOWN.contains(&kind))
 }

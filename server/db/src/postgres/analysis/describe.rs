@@ -5,7 +5,7 @@ use millpond_store::Tag;
 use super::restriction::{Restriction, RowsName};
 use super::{Analysis, FamilyDep};
 use crate::advice::{self, Advice, Cause};
-use crate::postgres::catalog::{Catalog, Identity, Relation};
+use crate::postgres::catalog::{Catalog, Identity};
 use crate::postgres::tags;
 use crate::precision::{Described, DescribedTable, compared};
 use crate::query::{QueryAnalysis, QueryFacts};
@@ -14,11 +14,8 @@ use crate::query::{QueryAnalysis, QueryFacts};
 #[derive(Debug)]
 pub(crate) struct Precision {
     identity: Identity,
-    /// The table as SQL.
-    quoted: String,
-    /// True if it has a generated column: PostgreSQL 18 refuses updates of such a table with a full
-    /// identity, unless the publication has the column.
-    is_generated: bool,
+    /// The statement by which they are, if there is one.
+    full_identity: Option<String>,
 }
 
 impl Precision {
@@ -26,8 +23,7 @@ impl Precision {
         let relation = catalog.relation(table);
         Self {
             identity: relation.map_or(Identity::None, |relation| relation.identity),
-            quoted: relation.map_or_else(String::new, |relation| relation.display_quoted()),
-            is_generated: relation.is_some_and(Relation::has_generated_column),
+            full_identity: relation.and_then(|relation| catalog.full_identity([relation])),
         }
     }
 
@@ -74,8 +70,8 @@ impl QueryAnalysis for Analysis {
         let is_loose = |dep: &&FamilyDep| dep.best().any(|restriction| !restriction.precise);
         all.extend(self.depends.iter().filter(is_loose).map(|dep| {
             let precision = &dep.precision;
-            let quoted = (!precision.is_generated).then_some(&*precision.quoted);
-            advice::old_values(&dep.tables.join(", "), quoted, precision.unreported())
+            let statement = precision.full_identity.clone();
+            advice::old_values(&dep.tables.join(", "), statement, precision.unreported())
         }));
         all
     }

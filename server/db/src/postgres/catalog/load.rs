@@ -53,6 +53,9 @@ union all \
 select 'publication', array[(pubinsert and pubupdate and pubdelete and pubtruncate)::text] \
   from pg_catalog.pg_publication where pubname = $1 \
 union all \
+select 'ungenerated', '{}'::text[] where pg_catalog.current_setting('server_version_num')::integer >= 180000 \
+  and not exists (select from pg_catalog.pg_publication p where p.pubname = $1 and pg_catalog.to_jsonb(p) ->> 'pubgencols' = 's') \
+union all \
 select 'published', array[c.oid::text] from pg_catalog.pg_publication_tables t \
   join pg_catalog.pg_namespace n on n.nspname = t.schemaname \
   join pg_catalog.pg_class c on c.relnamespace = n.oid and c.relname = t.tablename \
@@ -150,6 +153,7 @@ impl CatalogBuilder {
                     type_oid: fields.number(3)?,
                     collation: fields.number(4)?,
                     is_generated: !fields.text(5)?.is_empty(),
+                    is_virtual: fields.text(5)? == "v",
                     in_identity: fields.flag(6),
                 }),
             "indexed" => {
@@ -188,6 +192,7 @@ impl CatalogBuilder {
                 catalog.publication.exists = true;
                 catalog.publication.complete = fields.flag(0);
             }
+            "ungenerated" => catalog.publication.lacks_generated = true,
             "published" => {
                 catalog.publication.tables.insert(fields.number(0)?);
             }

@@ -53,6 +53,9 @@ pub(crate) struct Publication {
     pub(crate) exists: bool,
     /// Inserts, updates, deletes and truncations.
     pub(crate) complete: bool,
+    /// Generated columns are left out, and the server refuses to update or delete rows whose
+    /// identity has one: PostgreSQL 18 or later, without `publish_generated_columns = stored`.
+    pub(crate) lacks_generated: bool,
     tables: HashSet<u32>,
     /// Tables of which the publication leaves out rows or columns.
     partial: HashSet<u32>,
@@ -98,6 +101,8 @@ pub(crate) struct CatalogColumn {
     pub(crate) type_oid: u32,
     pub(crate) collation: u32,
     pub(crate) is_generated: bool,
+    /// Generated and not stored.
+    pub(crate) is_virtual: bool,
     /// True if the feed reports its old value also where the rest of a row is not reported.
     pub(crate) in_identity: bool,
 }
@@ -278,6 +283,44 @@ impl Catalog {
         type_oid
     }
 
+    /// Returns the statements that make the server report whole old rows of tables, or nothing
+    /// where it would refuse to update them: no publication has a virtual column
+    /// (<https://www.postgresql.org/docs/18/logical-replication-gencols.html>).
+    pub(crate) fn full_identity<'a>(
+        &self,
+        tables: impl IntoIterator<Item = &'a Relation>,
+    ) -> Option<String> {
+        let tables: Vec<&Relation> = tables.into_iter().collect();
+        if tables.iter().any(|table| table.has_virtual_column()) {
+            return None;
+        }
+        let is_refused = |table: &&Relation| self.refuses_full_identity(table);
+        let publishing = tables.iter().any(is_refused).then(|| self.publish_stored());
+        let identities = tables.iter().map(|table| {
+            format!(
+                "alter table {} replica identity full",
+                table.display_quoted()
+            )
+        });
+        let all: Vec<String> = publishing.into_iter().chain(identities).collect();
+        Some(all.join("; "))
+    }
+
+    /// True if the server refuses to update or delete rows of the table, if their identity is full
+    /// and the table is published.
+    pub(crate) fn refuses_full_identity(&self, table: &Relation) -> bool {
+        let stored = self.publication.lacks_generated && table.has_stored_column();
+        stored || table.has_virtual_column()
+    }
+
+    /// The statement by which the publication has generated columns.
+    pub(crate) fn publish_stored(&self) -> String {
+        format!(
+            "alter publication {} set (publish_generated_columns = stored)",
+            self.publication.quoted()
+        )
+    }
+
     /// True if texts that are equal in the collation are the same bytes.
     pub(crate) fn is_deterministic(&self, collation: u32) -> bool {
         !self.nondeterministic.contains(&collation)
@@ -307,6 +350,13 @@ impl Catalog {
     }
 }
 
+impl Publication {
+    /// The name as SQL.
+    pub(crate) fn quoted(&self) -> String {
+        format!("\"{}\"", self.name.replace('"', "\"\""))
+    }
+}
+
 impl Relation {
     /// The name as the owner would write it.
     pub(crate) fn display(&self) -> String {
@@ -323,9 +373,15 @@ impl Relation {
         format!("{}.{}", quote(&self.schema), quote(&self.name))
     }
 
-    /// True if a column is generated from others.
-    pub(crate) fn has_generated_column(&self) -> bool {
-        self.columns.iter().any(|column| column.is_generated)
+    /// True if a column is generated from others and stored in its rows.
+    pub(crate) fn has_stored_column(&self) -> bool {
+        let mut columns = self.columns.iter();
+        columns.any(|column| column.is_generated && !column.is_virtual)
+    }
+
+    /// True if a column is generated from others whenever it is read: no publication has it.
+    pub(crate) fn has_virtual_column(&self) -> bool {
+        self.columns.iter().any(|column| column.is_virtual)
     }
 
     /// The shortest name that is right in SQL.

@@ -100,17 +100,13 @@ pub(super) fn missing_requirements(
         without_identity(catalog, table, may_fix)
     }));
     all.extend(tables.iter().filter_map(|table| partial(catalog, *table)));
+    all.extend(unwritable(catalog, tables, may_publish));
     all
-}
-
-/// The publication's name as SQL.
-fn quoted(catalog: &Catalog) -> String {
-    format!("\"{}\"", catalog.publication().name.replace('"', "\"\""))
 }
 
 fn existing(facts: &Facts, catalog: &Catalog, wanted: &PublicationTables) -> Vec<Requirement> {
     let publication = catalog.publication();
-    let (name, quoted) = (&publication.name, quoted(catalog));
+    let (name, quoted) = (&publication.name, publication.quoted());
     let owns = facts.superuser || facts.owns_publication;
     let mut all = Vec::new();
     if !publication.complete {
@@ -159,38 +155,66 @@ fn absent(facts: &Facts, catalog: &Catalog, wanted: &PublicationTables) -> Requi
         ),
     )
     .repaired_by(
-        format!("create publication {}{list}", quoted(catalog)),
+        format!(
+            "create publication {}{list}",
+            catalog.publication().quoted()
+        ),
         wanted.owned && (facts.superuser || facts.creates),
     )
 }
 
 /// A table that must not be published as it is: it gets an identity first, in the same transaction.
 fn without_identity(catalog: &Catalog, table: u32, may_fix: bool) -> Requirement {
-    let mut parts = unpublished_parts(catalog, table).into_iter();
-    let is_generated = parts.any(|part| {
-        catalog
-            .relation(part)
-            .is_some_and(Relation::has_generated_column)
-    });
-    if is_generated {
+    let parts = unpublished_parts(catalog, table).into_iter();
+    let parts = parts.filter_map(|part| catalog.relation(part));
+    let what = format!("{} has no replica identity", catalog.display(table));
+    let Some(identities) = catalog.full_identity(parts) else {
         return Requirement::new(
-            format!("{} has no replica identity", catalog.display(table)),
+            what,
             "it has no primary key, and published as it is PostgreSQL would refuse to update or delete its rows; give it a primary key: \
-             with a generated column PostgreSQL 18 refuses a full identity too",
+             with a virtual column PostgreSQL refuses a full identity too",
         );
-    }
+    };
     let statement = format!(
-        "{}; alter publication {} add table {}",
-        identity_statements(catalog, table),
-        quoted(catalog),
+        "{identities}; alter publication {} add table {}",
+        catalog.publication().quoted(),
         entry(catalog, table)
     );
     Requirement::new(
-        format!("{} has no replica identity", catalog.display(table)),
+        what,
         "it has no primary key, and published as it is PostgreSQL would refuse to update or delete its rows; \
          a primary key is best, with FULL each update and deletion writes the whole old row to the log",
     )
     .repaired_by(statement, may_fix)
+}
+
+/// Lists the tables whose rows PostgreSQL refuses to update, as their identity has a column that
+/// the publication leaves out.
+fn unwritable(catalog: &Catalog, tables: &BTreeSet<u32>, may_fix: bool) -> Vec<Requirement> {
+    let parts: BTreeSet<u32> = tables
+        .iter()
+        .flat_map(|table| catalog.tree(*table))
+        .collect();
+    let is_refused = |relation: &&Relation| {
+        relation.identity == Identity::Full
+            && catalog.unreported(relation.oid).is_none()
+            && catalog.refuses_full_identity(relation)
+    };
+    let relations = parts.iter().filter_map(|part| catalog.relation(*part));
+    let requirement = |relation: &Relation| {
+        let what = format!(
+            "PostgreSQL refuses to update or delete rows of {}",
+            relation.display()
+        );
+        if relation.has_virtual_column() {
+            let why = "its replica identity is full, and no publication has its virtual column; give it another identity";
+            return Requirement::new(what, why);
+        }
+        let why =
+            "its replica identity is full, and the publication leaves out its generated column";
+        Requirement::new(what, why).repaired_by(catalog.publish_stored(), may_fix)
+    };
+    relations.filter(is_refused).map(requirement).collect()
 }
 
 fn partial(catalog: &Catalog, table: u32) -> Option<Requirement> {
@@ -252,17 +276,6 @@ fn unpublished_parts(catalog: &Catalog, table: u32) -> Vec<u32> {
                 .is_some_and(|relation| relation.kind == 'r' && relation.identity == Identity::None)
         })
         .collect()
-}
-
-fn identity_statements(catalog: &Catalog, table: u32) -> String {
-    let statements: Vec<String> = unpublished_parts(catalog, table)
-        .into_iter()
-        .filter_map(|part| {
-            let name = catalog.relation(part)?.display_quoted();
-            Some(format!("alter table {name} replica identity full"))
-        })
-        .collect();
-    statements.join("; ")
 }
 
 /// A table in the list of a publication. ONLY, as children that inherit are in the list by
