@@ -310,7 +310,8 @@ impl Prepared {
     }
 
     /// RFC 9110 section 14.2. Without If-Range the range is of the content without a coding, since
-    /// a coding may be made between two requests; If-Range names the one it is of.
+    /// a coding may be made between two requests; If-Range names the one it is of. Who refuses that
+    /// content and reads a coding gets this whole.
     fn partial(
         &self,
         request: &Request<'_>,
@@ -319,6 +320,10 @@ impl Prepared {
         selected: &Variant,
     ) -> Response {
         let named = match conditions.if_range(request, &self.hash, self.last_modified) {
+            IfRange::Absent if selected.coding.is_some() => {
+                let is_refused = Preferences::of(request).refuses_identity();
+                (!is_refused).then_some(&self.identity)
+            }
             IfRange::Absent => Some(&self.identity),
             IfRange::Holds(coding) => self.made(coding),
             IfRange::Fails => None,

@@ -59,6 +59,11 @@ impl Preferences {
             .any(|coding| self.accepted(coding).is_some())
     }
 
+    /// True if the client does not want the content without a coding.
+    pub(super) fn refuses_identity(&self) -> bool {
+        self.identity.or(self.any) == Some(0)
+    }
+
     /// True if the client reads `coding`, though it may like others better.
     pub(super) fn reads(&self, coding: Coding) -> bool {
         self.quality(coding).is_some()

@@ -87,6 +87,15 @@ fn a_range_is_of_the_coding_that_if_range_names() {
         (206, text().slice(10..)),
         "without a name it is of the plain content"
     );
+    for accept in ["gzip, identity;q=0", "gzip, *;q=0"] {
+        let fields = [("Accept-Encoding", accept), ("Range", "bytes=10-")];
+        let response = respond(&page, &fields);
+        assert_eq!(
+            (response.status(), body(&response)),
+            (200, body(&whole)),
+            "{accept}"
+        );
+    }
 }
 
 #[test]
