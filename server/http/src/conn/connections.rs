@@ -46,6 +46,9 @@ impl<S: Service> Connections<S> {
 
     fn drive_stages(&mut self, connection: &mut Connection) -> NextAction {
         let mut exchange = connection.exchange.take();
+        if connection.stage == Stage::Streaming && exchange.is_none() {
+            exchange = connection.waken(&mut self.host);
+        }
         loop {
             let step = match (connection.stage, &mut exchange) {
                 (Stage::ProxyHeader, _) => self.read_proxy_header(connection),
@@ -81,7 +84,10 @@ impl<S: Service> Connections<S> {
             );
             if has_exchange {
                 if let Some(step) = step {
-                    connection.exchange = exchange;
+                    match (exchange, &connection.quiet) {
+                        (Some(exchange), Some(_)) => self.host.give_back(exchange),
+                        (exchange, _) => connection.exchange = exchange,
+                    }
                     return step;
                 }
                 continue;
@@ -151,7 +157,8 @@ impl<S: Service> Connections<S> {
         if connection.has_panicked() {
             self.host.counters.panics.add(1);
         }
-        if let Some(mut exchange) = connection.exchange.take() {
+        let exchange = connection.exchange.take();
+        if let Some(mut exchange) = exchange.or_else(|| connection.waken(&mut self.host)) {
             exchange.output.abandon_streamed();
             exchange.count_unanswered(&mut self.host, connection.stage);
             exchange.notify_done(&mut self.host, &connection.peer);

@@ -2,10 +2,11 @@
 //! (RFC 9112 section 9).
 //!
 //! A connection alternates between two states. An *idle* connection is an entry in a table and
-//! nothing more. In an *exchange* a connection has borrowed buffers from the worker: all requests
-//! that have arrived are decoded and answered, the responses are written at once, and only then are
-//! more bytes read. So back-pressure needs no rule of its own: the server does not read from a
-//! client that does not read its responses.
+//! nothing more, and one whose stream is quiet has the source of its bytes besides. In an
+//! *exchange* a connection has borrowed buffers from the worker: all requests that have arrived are
+//! decoded and answered, the responses are written at once, and only then are more bytes read. So
+//! back-pressure needs no rule of its own: the server does not read from a client that does not
+//! read its responses.
 //!
 //! - `read`: incoming bytes and their deadlines; `read_batch`: the first requests of a turn.
 //! - `answer`: requests become responses, at once or later; `response_cache`: a request that came
@@ -65,6 +66,7 @@ use exchange::Exchange;
 pub(crate) use host::Host;
 use http2::Http2;
 use secure_socket::SecureSocket;
+use streamed_response::OutgoingBody;
 
 /// One connection of a worker. The fields that every request needs are one line of memory, because
 /// few idle connections are in a cache.
@@ -95,6 +97,8 @@ pub(crate) struct Connection {
     pub(crate) client: ClientConnection,
     /// The session at [`Stage::Http2`].
     http2: Option<Box<Http2>>,
+    /// The stream of a connection without an exchange at [`Stage::Streaming`].
+    quiet: Option<Box<OutgoingBody>>,
     /// Counts the connection; released when dropped.
     _permit: ConnectionPermit,
 }
@@ -183,6 +187,7 @@ impl Connection {
             exchange: None,
             tls: tls.map(SecureSocket::new),
             http2: None,
+            quiet: None,
             _permit: permit,
         }
     }

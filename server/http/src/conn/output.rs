@@ -221,7 +221,7 @@ impl Output {
     pub(super) fn push_end(&mut self, streamed: &OutgoingBody, end: &[u8]) {
         self.text.extend_from_slice(end);
         self.waiting += end.len();
-        let request = streamed.request;
+        let request = streamed.head();
         let answers = request.map_or(AnsweredRequest::Nothing, |head| self.add_head(head));
         self.queue(
             answers,

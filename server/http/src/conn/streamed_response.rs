@@ -2,7 +2,8 @@
 //!
 //! The head is sent with the first pieces that the source has, about [`BATCH`] bytes at a time.
 //! While these are on their way the source is not asked. While the source has no piece, the
-//! connection is at [`Stage::Streaming`] and has no deadline: it waits for the server.
+//! connection is at [`Stage::Streaming`] and has no deadline: it waits for the server. It is quiet
+//! then, and has given its buffers back: there may be many that have nothing to send for long.
 
 use std::task::{Context, Waker};
 use std::time::Duration;
@@ -16,10 +17,11 @@ use super::host::Host;
 use super::output::Output;
 use super::{After, Connection, NextAction, Stage};
 use crate::body_source::{BodySource, NextPiece, next_piece};
-use crate::h1::Head;
+use crate::h1::{Head, Phase};
 use crate::limits::OUTPUT;
 use crate::request_counts::CountedRequest;
 use crate::response::Service;
+use crate::syntax::FieldSpan;
 
 /// Bytes of pieces that are sent together.
 const BATCH: usize = 32 << 10;
@@ -31,7 +33,7 @@ const SMALL: usize = 2 << 10;
 /// A response whose body is being made.
 pub(super) struct OutgoingBody {
     /// The request, for the access log.
-    pub(super) request: Option<Head>,
+    request: Option<Box<StreamedRequest>>,
     /// The place at which the request counts with the last byte.
     pub(super) counted: CountedRequest,
     pub(super) status: u16,
@@ -68,7 +70,12 @@ impl OutgoingBody {
         is_chunked: bool,
     ) -> Self {
         Self {
-            request,
+            request: request.map(|head| {
+                Box::new(StreamedRequest {
+                    head,
+                    kept: Default::default(),
+                })
+            }),
             counted,
             status,
             source,
@@ -80,6 +87,11 @@ impl OutgoingBody {
             turn: 0,
             after: After::Close,
         }
+    }
+
+    /// The head of the request, for the access log.
+    pub(super) fn head(&self) -> Option<Head> {
+        self.request.as_ref().map(|request| request.head)
     }
 
     /// Bytes of the body that were handed to the socket.
@@ -198,13 +210,53 @@ impl Exchange {
                 connection.stage = Stage::Streaming;
                 connection.deadline = Boottime::NEVER;
                 body.waker = Some(waker);
-                // There may be many that have nothing to send for long.
-                self.decoder.shrink();
-                self.output.shrink();
+                if let Some(body) = self.rest(body, host.service.wants_done()) {
+                    connection.quiet = Some(body);
+                }
+                return Some(NextAction::Wait);
             }
             Filled::Pending | Filled::Enough => body.waker = Some(waker),
         }
         self.output.streamed = Some(body);
-        (connection.stage == Stage::Streaming).then_some(NextAction::Wait)
+        None
+    }
+
+    /// Takes from the exchange what a quiet stream needs, so that it can be given back; nothing if
+    /// more of the client's bytes are in it. `wants_done`: the service is notified at the end.
+    fn rest(&mut self, mut body: Box<OutgoingBody>, wants_done: bool) -> Option<Box<OutgoingBody>> {
+        if self.decoder.phase() != Phase::Idle || self.holder.is_some() {
+            self.decoder.shrink();
+            self.output.shrink();
+            self.output.streamed = Some(body);
+            return None;
+        }
+        body.request = body.request.filter(|_| wants_done);
+        if let Some(StreamedRequest { head, kept }) = body.request.as_deref_mut() {
+            let (bytes, fields) = self.decoder.parts_of(head);
+            *kept = (bytes.into(), fields.into());
+        }
+        Some(body)
+    }
+}
+
+/// The request whose response is streamed.
+struct StreamedRequest {
+    head: Head,
+    /// The bytes and the field lines of the head, while the connection has no buffers.
+    kept: (Box<[u8]>, Box<[FieldSpan]>),
+}
+
+impl Connection {
+    /// Returns buffers for the stream of the connection, if it is quiet.
+    pub(super) fn waken<S: Service>(&mut self, host: &mut Host<S>) -> Option<Box<Exchange>> {
+        let mut body = self.quiet.take()?;
+        let mut exchange = host.pool.take();
+        exchange.begin(body.counted.received);
+        if let Some(StreamedRequest { head, kept }) = body.request.as_deref_mut() {
+            let (bytes, fields) = std::mem::take(kept);
+            exchange.decoder.restore(head, &bytes, &fields);
+        }
+        exchange.output.streamed = Some(body);
+        Some(exchange)
     }
 }

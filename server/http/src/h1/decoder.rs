@@ -208,6 +208,19 @@ impl Decoder {
         (bytes.unwrap_or_default(), fields.unwrap_or_default())
     }
 
+    /// Puts a head that was decoded elsewhere into the empty decoder, so that its
+    /// [parts](Self::parts_of) are found.
+    pub(crate) fn restore(&mut self, head: &mut Head, bytes: &[u8], fields: &[FieldSpan]) {
+        debug_assert!(self.filled == 0, "what was received would be lost");
+        if self.buffer.len() < bytes.len() {
+            self.buffer.resize(bytes.len(), 0);
+        }
+        self.buffer[..bytes.len()].copy_from_slice(bytes);
+        (self.at, self.filled) = (bytes.len(), bytes.len());
+        self.fields.extend_from_slice(fields);
+        (head.start, head.fields) = (0, (0, fields.len()));
+    }
+
     /// Returns the phase of the decoder.
     pub(crate) fn phase(&self) -> Phase {
         match self.state {

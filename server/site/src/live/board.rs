@@ -5,6 +5,7 @@
 
 use std::{
     collections::HashMap,
+    num::NonZeroU64,
     sync::{
         Arc, Weak,
         atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering},
@@ -182,7 +183,7 @@ impl Board {
     }
 
     /// Ends the streams of a session, which has ended or has other claims now.
-    pub(crate) fn end_session(&self, session: u64) {
+    pub(crate) fn end_session(&self, session: NonZeroU64) {
         for page in self.pages() {
             page.end(StreamEnd::Gone, |seat| seat.session == Some(session));
         }
@@ -292,7 +293,7 @@ struct Seats {
 struct Seat {
     waker: Option<Waker>,
     /// The session with which it was opened, by its hash.
-    session: Option<u64>,
+    session: Option<NonZeroU64>,
     end: Option<StreamEnd>,
     is_beat_due: bool,
 }
@@ -341,7 +342,7 @@ impl LivePage {
     }
 
     /// Takes a seat for a stream. None if the page is over: its client is to come again.
-    pub(crate) fn sit(&self, session: Option<u64>) -> Option<u32> {
+    pub(crate) fn sit(&self, session: Option<NonZeroU64>) -> Option<u32> {
         let mut seats = self.seats.lock();
         if self.is_over() {
             return None;

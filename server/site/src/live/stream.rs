@@ -28,8 +28,8 @@ pub(crate) struct LiveStream {
     ticket: Ticket,
     version: u64,
     /// The first bytes.
-    opening: Option<Bytes>,
-    session_end: Option<CookieExpiry>,
+    opening: Option<Box<str>>,
+    session_end: Option<Box<CookieExpiry>>,
     is_over: bool,
 }
 
@@ -55,7 +55,7 @@ impl LiveStream {
             ticket,
             version,
             opening: Some(opening.into()),
-            session_end: session.map(Session::expiry),
+            session_end: session.map(|session| Box::new(session.expiry())),
             is_over: false,
         })
     }
@@ -64,7 +64,7 @@ impl LiveStream {
 impl BodySource for LiveStream {
     fn poll_piece(&mut self, context: &mut Context<'_>) -> Poll<Option<Result<Bytes, BodyCut>>> {
         if let Some(opening) = self.opening.take() {
-            return Poll::Ready(Some(Ok(opening)));
+            return Poll::Ready(Some(Ok(String::from(opening).into())));
         }
         if self.is_over {
             return Poll::Ready(None);
@@ -72,14 +72,13 @@ impl BodySource for LiveStream {
         let next = self
             .page
             .next(self.seat, &mut self.version, context.waker());
-        let now = || self.session_end.map(|_| Boottime::now());
-        let is_signed_out = |now: Option<Boottime>| {
-            let ends = self.session_end.zip(now);
-            ends.is_some_and(|(end, now)| end.is_over(now))
+        let is_signed_out = || {
+            let end = self.session_end.as_ref();
+            end.is_some_and(|end| end.is_over(Boottime::now()))
         };
         let piece = match next {
             Poll::Pending => return Poll::Pending,
-            Poll::Ready(Piece::Event(_)) if is_signed_out(now()) => Piece::End(StreamEnd::Gone),
+            Poll::Ready(Piece::Event(_)) if is_signed_out() => Piece::End(StreamEnd::Gone),
             Poll::Ready(piece) => piece,
         };
         let bytes = match piece {

@@ -22,6 +22,7 @@ mod token;
 use std::{
     borrow::Cow,
     hash::{DefaultHasher, Hash as _, Hasher as _},
+    num::NonZeroU64,
     path::Path,
     sync::Arc,
     time::Duration,
@@ -57,11 +58,11 @@ impl Session {
     }
 
     /// A number that tells this session from others.
-    pub(crate) fn mark(&self) -> u64 {
+    pub(crate) fn mark(&self) -> NonZeroU64 {
         let mut hasher = DefaultHasher::new();
         (self.issued, self.expires).hash(&mut hasher);
         format!("{:?}", self.claims).hash(&mut hasher);
-        hasher.finish()
+        NonZeroU64::new(hasher.finish()).unwrap_or(NonZeroU64::MIN)
     }
 
     /// The time at which a response that was made from this session expires.
