@@ -7,8 +7,8 @@ use crate::stamp::{self, COMMON, Stamp};
 /// Bytes of a line at most; longer ones are damaged.
 pub(crate) const LONGEST: usize = 64 * 1024;
 
-/// One request as a log tells it. Texts are as they stand there, but for the escapes of JSON. An
-/// absent one is empty.
+/// One request as a log tells it. Method and target are without the escapes of the log, the other
+/// texts without those of JSON. An absent one is empty.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LogEntry<'l> {
     /// The client's address.
@@ -70,6 +70,8 @@ impl<'l> LogEntry<'l> {
 pub struct LogParser {
     text: Vec<u8>,
     stamp: Stamp,
+    /// The last request line that had escapes, without them.
+    unescaped: Vec<u8>,
     /// The last JSON line.
     pub(crate) document: serde_json::Value,
 }
@@ -88,7 +90,7 @@ impl LogParser {
     }
 
     /// `host ident user [time] "request" status bytes "referrer" "agent" …`
-    fn common<'l>(&mut self, line: &'l [u8]) -> Option<LogEntry<'l>> {
+    fn common<'l>(&'l mut self, line: &'l [u8]) -> Option<LogEntry<'l>> {
         // A user's name may have brackets too.
         let (head, rest) = memchr::memchr_iter(b'[', line).find_map(|at| {
             let head = line[..at].strip_suffix(b" ")?;
@@ -117,7 +119,13 @@ impl LogParser {
             bytes: digits(bytes).unwrap_or(0),
             ..LogEntry::default()
         };
-        entry.set_request(request);
+        entry.set_request(match memchr::memchr(b'\\', request) {
+            None => request,
+            Some(_) => {
+                unescape(request, &mut self.unescaped);
+                &self.unescaped
+            }
+        });
         if let Some((referrer, rest)) = quoted(rest) {
             entry.referrer = present(referrer);
             if let Some((agent, rest)) = quoted(rest) {
@@ -160,6 +168,31 @@ fn quoted(text: &[u8]) -> Option<(&[u8], &[u8])> {
         }
         at = (at + 2).min(text.len());
     }
+}
+
+/// Writes a text of a log without its escapes: `\xHH` of nginx and Apache, and Apache's of C.
+fn unescape(text: &[u8], into: &mut Vec<u8>) {
+    into.clear();
+    let mut rest = text;
+    while let Some(at) = memchr::memchr(b'\\', rest) {
+        into.extend_from_slice(&rest[..at]);
+        rest = &rest[at..];
+        let digit = |at: usize| char::from(*rest.get(at)?).to_digit(16);
+        let (byte, len) = match rest.get(1) {
+            Some(b'x') => match digit(2).zip(digit(3)) {
+                Some((high, low)) => ((high * 16 + low) as u8, 4),
+                None => (b'\\', 1),
+            },
+            Some(b'n') => (b'\n', 2),
+            Some(b'r') => (b'\r', 2),
+            Some(b't') => (b'\t', 2),
+            Some(byte @ (b'"' | b'\\')) => (*byte, 2),
+            _ => (b'\\', 1),
+        };
+        into.push(byte);
+        rest = &rest[len..];
+    }
+    into.extend_from_slice(rest);
 }
 
 /// ` word rest`.
@@ -264,8 +297,25 @@ mod tests {
         parse(quoted, |entry| {
             let entry = entry.unwrap();
             assert_eq!((entry.time, entry.status, entry.bytes), (1, 404, 0));
-            assert_eq!(entry.request(), Some((&b"GET"[..], &br#"/a\"b"#[..])));
+            assert_eq!(entry.request(), Some((&b"GET"[..], &br#"/a"b"#[..])));
         });
+    }
+
+    #[test]
+    fn escapes_of_a_request_are_read() {
+        for (written, target) in [
+            (r#"/a\"b\x22c"#, &b"/a\"b\"c"[..]),
+            (r"/\xc3\xa9", b"/\xc3\xa9"),
+            (r"/a\\b\tc", b"/a\\b\tc"),
+            (r"/c:\dir\x4", br"/c:\dir\x4"),
+            (r"/end\\", b"/end\\"),
+        ] {
+            let line =
+                format!("h - - [01/Jan/1970:00:00:00 +0000] \"GET {written} HTTP/1.1\" 200 0");
+            parse(&line, |entry| {
+                assert_eq!(entry.unwrap().target, target, "{written}")
+            });
+        }
     }
 
     #[test]

@@ -109,13 +109,30 @@ impl LogInput {
             return;
         }
         match (&mut self.source).take(missing).read_to_end(bytes) {
-            Ok(count) => self.is_at_end = (count as u64) < missing,
+            Ok(count) => {
+                self.is_at_end = (count as u64) < missing;
+                let new = bytes.len() - count;
+                end_lines(&mut bytes[new.saturating_sub(1)..]);
+            }
             Err(error) => {
                 self.error = Some(error);
                 self.is_at_end = true;
                 // The last line was cut.
                 bytes.truncate(memchr::memrchr(b'\n', bytes).map_or(0, |end| end + 1));
             }
+        }
+    }
+}
+
+/// Ends the lines by LF that end by CR alone: servers escape one within a line.
+fn end_lines(bytes: &mut [u8]) {
+    let mut at = 0;
+    while let Some(found) = memchr::memchr(b'\r', &bytes[at..]) {
+        at += found + 1;
+        match bytes.get(at) {
+            Some(b'\n') => {}
+            Some(_) => bytes[at - 1] = b'\n',
+            None => break,
         }
     }
 }
@@ -178,6 +195,19 @@ mod tests {
         assert_eq!(read(b"a\n\nb\n").0, three);
         assert_eq!(read(b"").0, []);
         assert_eq!(read(b"a").0, three[..1]);
+    }
+
+    #[test]
+    fn lines_end_in_any_of_three_ways() {
+        for end in ["\n", "\r\n", "\r"] {
+            let log = sample();
+            let log = String::from_utf8(log).unwrap().replace('\n', end);
+            let (lines, error) = read(log.as_bytes());
+            assert_eq!((lines.len(), error), (100_000, None), "{end:?}");
+            let trimmed = |line: &(u64, Vec<u8>)| line.1.trim_ascii().to_vec();
+            assert_eq!(trimmed(&lines[77]), b"line 77 of the log");
+            assert_eq!(trimmed(&lines[99_999]), b"line 99999 of the log");
+        }
     }
 
     #[test]

@@ -232,7 +232,10 @@ fn ends(bytes: &[u8]) -> bool {
 fn parse(bytes: &[u8], request_is_head: bool) -> Result<Option<HeadOutcome>, Malformed> {
     let mut fields = [httparse::EMPTY_HEADER; FIELDS];
     let mut response = httparse::Response::new(&mut fields);
-    let length = match response.parse(bytes) {
+    // RFC 9112 section 5.2: a user agent reads a field over several lines as one of one line.
+    let mut parser = httparse::ParserConfig::default();
+    parser.allow_obsolete_multiline_headers_in_responses(true);
+    let length = match parser.parse_response(&mut response, bytes) {
         Ok(httparse::Status::Complete(length)) => length,
         Ok(httparse::Status::Partial) => return Ok(None),
         Err(httparse::Error::TooManyHeaders) => return Err(Malformed("more than 128 fields")),

@@ -58,6 +58,11 @@ fn answers_end_where_they_should() {
         b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello",
         &Ok(vec![(200, true)]),
     );
+    // A field over two lines (RFC 9112 section 5.2).
+    check(
+        b"HTTP/1.1 200 OK\r\nX-A: one\r\n two\r\nContent-Length:\r\n\t5\r\n\r\nhello",
+        &Ok(vec![(200, true)]),
+    );
     check(
         b"HTTP/1.1 204 No Content\r\n\r\nHTTP/1.1 304 \r\nContent-Length: 9\r\n\r\n",
         &Ok(vec![(204, true), (304, true)]),

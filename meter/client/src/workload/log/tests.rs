@@ -153,7 +153,7 @@ fn a_replay_keeps_order_times_and_statuses() {
             "GET /a HTTP/1.1",
             "GET /b HTTP/1.1",
             "GET /a HTTP/1.1",
-            "GET /c\\x22 HTTP/1.1",
+            "GET /c\" HTTP/1.1",
             "HEAD /late HTTP/1.1",
             "GET /a HTTP/1.1"
         ]
