@@ -34,6 +34,18 @@ pub fn safe_name(given: &str) -> String {
     }
 }
 
+/// Returns the name of a file as it was before a browser wrote it into a form, where it escapes
+/// three characters (<https://html.spec.whatwg.org/#multipart-form-data>).
+pub fn of_form_data(written: &str) -> String {
+    let mut name = written.to_owned();
+    for (escape, meant) in [("%22", "\""), ("%0D", "\r"), ("%0A", "\n")] {
+        if name.contains('%') {
+            name = name.replace(escape, meant);
+        }
+    }
+    name
+}
+
 /// Characters without width, and those that turn the direction of a text.
 fn is_invisible(c: char) -> bool {
     matches!(c, '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
@@ -42,6 +54,19 @@ fn is_invisible(c: char) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_browsers_escape_in_a_name_is_read() {
+        for (written, name) in [
+            ("a.png", "a.png"),
+            ("say %22hi%22.txt", "say \"hi\".txt"),
+            ("a%0D%0Ab%20c.txt", "a\r\nb%20c.txt"),
+            ("100%.txt", "100%.txt"),
+        ] {
+            assert_eq!(of_form_data(written), name);
+        }
+        assert_eq!(safe_name(&of_form_data("a%0D%0A%22b%22.txt")), "a_b_.txt");
+    }
 
     #[test]
     fn a_visitors_name_is_made_safe() {

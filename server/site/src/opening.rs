@@ -46,9 +46,12 @@ pub(crate) fn open(
             postgres(url, config, options).map_err(|problem| vec![problem])?
         }
     };
-    migrate(&database, &migrations, &shown(dir, &config.database))
+    let applied = migrate(&database, &migrations, &shown(dir, &config.database))
         .inspect_err(|_| database.stop())
         .map_err(|problem| vec![problem])?;
+    if !applied.is_empty() {
+        (options.log)(&format!("applied migrations: {}", applied.join(", ")));
+    }
     report_missing_triggers(config, &database, options.log);
     Ok(database)
 }
@@ -155,15 +158,14 @@ pub(crate) fn with_file_hint(problem: Problem, path: &Path) -> Problem {
     problem.hint(hint)
 }
 
-/// Applies what was not applied before.
+/// Applies what was not applied before, and returns the names.
 pub(crate) fn migrate(
     database: &Database,
     migrations: &Migrations,
     shown: &Path,
-) -> Result<(), Problem> {
+) -> Result<Vec<String>, Problem> {
     database
         .migrate(&migrations.list)
-        .map(drop)
         .map_err(|error| refused(error, migrations, shown))
 }
 

@@ -66,6 +66,8 @@ pub struct Site {
 struct Settings {
     /// Configuration in use.
     config: Config,
+    /// The file as it was read last, without the options of the command.
+    file: Option<Config>,
     /// Fault of the file since then.
     fault: Option<Problem>,
     migrations: KnownMigrations,
@@ -78,6 +80,14 @@ impl Settings {
         match Config::read(&core.dir) {
             Ok(config) => {
                 self.fault = None;
+                let before = self.file.replace(config.clone());
+                let waiting = before.map(|before| before.differences(&config));
+                if let Some(waiting) = waiting.filter(|waiting| !waiting.is_empty()) {
+                    core.log(&format!(
+                        "changed, but not applied by saving the file: {}; a restart applies it",
+                        waiting.join(", ")
+                    ));
+                }
                 config
             }
             Err(problem) => {
@@ -167,6 +177,7 @@ impl Site {
             core,
             settings: Mutex::new(Settings {
                 config: config.clone(),
+                file: None,
                 fault: None,
                 migrations: KnownMigrations::new(dir, config),
             }),

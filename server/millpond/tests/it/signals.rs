@@ -148,11 +148,16 @@ fn hangup_reopens_the_log() {
 fn hangup_applies_a_new_log_and_names_what_needs_a_restart() {
     let site = new_site();
     let server = serve(site.path());
+    server.wait_for("applied migrations: 0001_");
     write(
         site.path(),
         "millpond.toml",
         "log.access = \"new.log\"\ncache.memory = \"1GB\"\nlimits.body = 0\n",
     );
+    let notes = server.wait_for("a restart applies it");
+    let change = "changed, but not applied by saving the file: ";
+    let names = "cache.memory, log.access, limits.body;";
+    assert!(notes.contains(&format!("{change}{names}")), "{notes}");
     server.signal(Signal::HUP);
     let notes = server.wait_for("the site was read again");
     assert!(

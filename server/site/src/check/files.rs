@@ -33,7 +33,8 @@ pub fn missing_tables(dir: &Path, config: &Config) -> Result<Vec<FilePin>, Vec<P
         DatabaseUrl::Sqlite(path) => {
             let scratch = Scratch::of(path, &shown).map_err(one)?;
             let database = opening::sqlite(dir, &scratch.copy, config, 1).map_err(one)?;
-            find(&database, opening::migrate(&database, &migrations, &shown))
+            let ready = opening::migrate(&database, &migrations, &shown);
+            find(&database, ready.map(drop))
         }
         DatabaseUrl::Postgres(url) => {
             let database = open(url, config).map_err(one)?;

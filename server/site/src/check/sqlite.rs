@@ -24,7 +24,7 @@ pub(super) fn check_sqlite(
         opening::sqlite(dir, &scratch.copy, config, 1).map_err(|problem| vec![problem])?;
     let report = opening::migrate(&database, migrations, &shown)
         .map_err(|problem| vec![problem])
-        .and_then(|()| report(dir, config, &database));
+        .and_then(|_| report(dir, config, &database));
     database.stop();
     let mut report = report?;
     report.notes.extend(deleted(&scratch.applied, migrations));

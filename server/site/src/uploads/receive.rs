@@ -36,7 +36,7 @@ use millpond_site_compile::{
 };
 use millpond_site_format::{
     config::{UPLOAD_FOLDER, in_units},
-    file_name::safe_name,
+    file_name::{of_form_data, safe_name},
     file_type::{FileType, SNIFFED},
     script::FilePlace,
 };
@@ -347,7 +347,7 @@ impl Gathering {
     }
 
     async fn whole_file(&mut self, at: usize, part: &mut Field<'_>) -> Result<(), UploadRefusal> {
-        let given = part.file_name().unwrap_or_default().to_owned();
+        let given = of_form_data(part.file_name().unwrap_or_default());
         let mut head = Vec::new();
         let mut is_complete = false;
         while head.len() < SNIFFED && !is_complete {
