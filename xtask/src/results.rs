@@ -2,8 +2,10 @@
 //!
 //! It reads `lab/results/DATE-NAME.json`, which `millrace lab run --json` has written, and the
 //! folders `lab/results/DATE-NAME` of `millrace lab run --all --out`, and writes
-//! `docs/results/DATE-NAME.md`. It shows what is stored and judges nothing again.
+//! `docs/results/DATE-NAME.md`, and the picture of the README from the newest run of its
+//! experiment. It shows what is stored and judges nothing again.
 
+mod chart;
 mod page;
 mod studies;
 
@@ -22,6 +24,10 @@ pub(crate) fn write() -> Result<(), String> {
     let stored = stored(&root().join(STORED))?;
     let to = root().join(PAGES);
     fs::create_dir_all(&to).map_err(|error| format!("{PAGES}: {error}"))?;
+    let drawn = |file: &&PathBuf| file.to_string_lossy().ends_with(chart::EXPERIMENT);
+    if let Some(file) = stored.iter().rfind(drawn) {
+        draw(file)?;
+    }
     for file in stored {
         let (date, name) = date_and_name(&file)?;
         let page = match file.is_dir() {
@@ -35,6 +41,16 @@ pub(crate) fn write() -> Result<(), String> {
         fs::write(&path, page).map_err(|error| at(&path, &error.to_string()))?;
         println!("{PAGES}/{date}-{name}.md");
     }
+    Ok(())
+}
+
+fn draw(file: &Path) -> Result<(), String> {
+    let (date, _) = date_and_name(file)?;
+    let json = fs::read_to_string(file).map_err(|error| at(file, &error.to_string()))?;
+    let picture = chart::picture(&date, &json).map_err(|reason| at(file, &reason))?;
+    let path = root().join(chart::PICTURE);
+    fs::write(&path, picture).map_err(|error| at(&path, &error.to_string()))?;
+    println!("{}", chart::PICTURE);
     Ok(())
 }
 
