@@ -66,6 +66,32 @@ pub(crate) fn provide_litestream() -> Result<(), String> {
 /// against docs/reference/catalogs.md. Where npm is missing, only the installed version's are.
 const OTHER_POSTGRES: [&str; 2] = [POSTGRES_VERSIONS[0], POSTGRES_VERSIONS[3]];
 
+/// Checks of a page for people who use it with a screen reader, with keys alone, or with weak eyes;
+/// a package of npm at the version and with the checksum in this folder. Where npm is missing, the
+/// tests of pages say that this part was left out.
+const AXE: &str = "lab/testkit/axe";
+
+/// Fetches axe-core into a folder in which `lab/testkit` looks for it.
+fn fetch_axe() -> Result<(), String> {
+    let (from, folder) = (root().join(AXE), root().join("target/programs/axe-core"));
+    let lock = "package-lock.json";
+    let is_same = fs::read(from.join(lock)).ok() == fs::read(folder.join(lock)).ok();
+    if is_same && folder.join("node_modules/axe-core/axe.min.js").is_file() {
+        return Ok(());
+    }
+    let copy = |name| fs::copy(from.join(name), folder.join(name));
+    fs::create_dir_all(&folder)
+        .and_then(|()| copy("package.json").and(copy(lock)))
+        .map_err(|error| format!("{}: {error}", folder.display()))?;
+    let folder = folder.display();
+    let line = format!("npm ci --ignore-scripts --no-audit --no-fund --prefix {folder}");
+    println!("{line}");
+    match shell(&line) {
+        true => Ok(()),
+        false => Err(format!("this did not work:\n  {line}")),
+    }
+}
+
 /// The versions on which `cargo xtask soak postgres` runs the tests of the database.
 pub(crate) const POSTGRES_VERSIONS: [&str; 4] = [
     "14.23.0-beta.17",
@@ -138,6 +164,9 @@ pub(crate) fn provide() -> Result<(), String> {
         if let Err(reason) = install_go(programs) {
             println!("{reason}\nthe tests with {tests} are left out");
         }
+    }
+    if let Err(reason) = fetch_axe() {
+        println!("{reason}\nthe checks of pages with axe-core are left out");
     }
     for version in OTHER_POSTGRES {
         if let Err(reason) = fetch_postgres(version) {

@@ -1,11 +1,13 @@
 //! Shared tools of tests: a server as a child process, clients of HTTP/1.1 and HTTP/2, a terminal,
-//! random numbers, folders, listings of a guide; with the feature `pebble` a certificate authority;
-//! with `manuals` the man pages of a program.
+//! random numbers, folders, listings of a guide; with the feature `browser` a browser, with
+//! `pebble` a certificate authority; with `manuals` the man pages of a program.
 //!
 //! It knows processes, sockets and folders. It must not know any other crate of the project, so a
 //! fault of another crate cannot hide in it. Everything but [`Client`] and [`http2`] panics where a
 //! test should fail.
 
+#[cfg(feature = "browser")]
+mod browser;
 mod client;
 mod folder;
 pub mod http2;
@@ -24,6 +26,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+#[cfg(feature = "browser")]
+pub use browser::{Browser, Window, has_no_browser};
 pub use client::{Client, Connection, Response, exchange};
 pub use folder::{fast_dir, fast_parent};
 pub use listings::listings;

@@ -90,7 +90,7 @@ pub(crate) struct TestConsole {
     pub(crate) console: Arc<Console>,
     sampler: Sampler<Fake>,
     workers: Workers,
-    address: SocketAddr,
+    pub(crate) address: SocketAddr,
     /// Seconds since the start of the machine.
     passed: u64,
 }

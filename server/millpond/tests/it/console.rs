@@ -1,8 +1,13 @@
 //! The console of a running server: its pages, its history, and what the settings say of it.
 
 use std::net::SocketAddr;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
 
-use crate::support::{Connection, admin, serve, site_with, write};
+use base_clock::Deadline;
+use lab_testkit::{Browser, has_no_browser};
+
+use crate::support::{Connection, PATIENCE, admin, serve, site_with, write};
 
 const SETTINGS: &str = "[admin]\nlisten = \"127.0.0.1:0\"\n";
 
@@ -104,4 +109,39 @@ fn the_memory_is_emptied_by_the_owner_alone() {
         explained.contains("the owner has emptied the memory"),
         "{explained}"
     );
+}
+
+#[test]
+fn figures_move_by_themselves_while_a_server_is_under_load() {
+    if has_no_browser() {
+        return;
+    }
+    let site = site_with(SETTINGS);
+    let server = serve(site.path());
+    let (is_over, patience) = (AtomicBool::new(false), Deadline::after(PATIENCE * 3));
+    let home = tempfile::tempdir().unwrap();
+    let mut browser = Browser::start(home.path());
+    thread::scope(|scope| {
+        scope.spawn(|| {
+            let mut connection = Connection::open(server.address());
+            while !is_over.load(Ordering::Relaxed) && !patience.is_past() {
+                assert_eq!(connection.get("/").status, 200);
+            }
+        });
+        let window = browser.window(&format!("http://{}/", admin(&server)));
+        browser.until(&window, "window.stays = true");
+        // Two samples after the first one, each by itself.
+        let figures = "(document.querySelector('.figures')?.textContent ?? '')";
+        let mut before = serde_json::json!("");
+        for _ in 0..3 {
+            browser.until(&window, &format!("window.stays && {figures} !== {before}"));
+            before = browser.value(&window, figures);
+        }
+        assert!(
+            before.as_str().unwrap().contains("Requests a minute"),
+            "{before}"
+        );
+        is_over.store(true, Ordering::Relaxed);
+    });
+    assert!(browser.said().is_empty(), "{:?}", browser.said());
 }

@@ -1,128 +1,12 @@
 //! Live pages in a browser: what a visitor sees, and what stays as the visitor left it.
 
-use std::fs::{File, OpenOptions};
-use std::io::{BufRead as _, BufReader, Write as _};
-use std::path::Path;
-use std::process::{Child, Command, Stdio};
-use std::time::Instant;
-
-use rustix::fs::{CWD, Mode, mkfifoat};
-use serde_json::{Value, json};
+use lab_testkit::{Browser, has_no_browser};
+use serde_json::json;
 
 use crate::dev::entry;
 use crate::live::{count, site};
-use crate::support::{PATIENCE, Server, millpond, serve, serve_with, write};
+use crate::support::{Server, millpond, serve, serve_with, write};
 use crate::visitors::Visitor;
-
-/// Chromium without a window, driven by its own protocol over two pipes
-/// (<https://chromedevtools.github.io/devtools-protocol/>).
-struct Browser {
-    child: Child,
-    to: File,
-    from: BufReader<File>,
-    last: u64,
-    /// Messages of pages to the console that nothing asked for.
-    said: Vec<String>,
-}
-
-impl Browser {
-    fn start(home: &Path) -> Self {
-        let (to, from) = (home.join("to"), home.join("from"));
-        for pipe in [&to, &from] {
-            mkfifoat(CWD, pipe, Mode::RUSR | Mode::WUSR).unwrap();
-        }
-        let command = "exec chromium --headless=new --no-sandbox --disable-gpu \
-             --remote-debugging-pipe --user-data-dir=\"$HOME/profile\" about:blank 3<\"$HOME/to\" 4>\"$HOME/from\"";
-        let child = Command::new("sh")
-            .args(["-c", command])
-            .env("HOME", home)
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        let to = OpenOptions::new().write(true).open(to).unwrap();
-        let from = BufReader::new(File::open(from).unwrap());
-        Self {
-            child,
-            to,
-            from,
-            last: 0,
-            said: Vec::new(),
-        }
-    }
-
-    /// Calls a method in a session, or of the browser itself, and returns its result.
-    fn call(&mut self, session: Option<&str>, method: &str, params: &Value) -> Value {
-        self.last += 1;
-        let mut message = json!({"id": self.last, "method": method, "params": params});
-        if let Some(session) = session {
-            message["sessionId"] = session.into();
-        }
-        write!(self.to, "{message}\0").unwrap();
-        loop {
-            let mut answer = Vec::new();
-            self.from.read_until(0, &mut answer).unwrap();
-            answer.pop();
-            let answer: Value = serde_json::from_slice(&answer).unwrap();
-            if answer["id"] == self.last {
-                assert!(answer["error"].is_null(), "{method}: {answer}");
-                return answer["result"].clone();
-            }
-            if answer["method"] == "Runtime.exceptionThrown" || answer["method"] == "Log.entryAdded"
-            {
-                self.said.push(answer["params"].to_string());
-            }
-        }
-    }
-
-    /// Opens a page in a window of its own.
-    fn window(&mut self, url: &str) -> Window {
-        self.open(url, true)
-    }
-
-    /// Opens a page in a window of its own, or in a tab of the last one.
-    fn open(&mut self, url: &str, is_window: bool) -> Window {
-        let params = json!({"url": url, "newWindow": is_window});
-        let target = self.call(None, "Target.createTarget", &params)["targetId"].clone();
-        let params = json!({"targetId": target, "flatten": true});
-        let session = self.call(None, "Target.attachToTarget", &params)["sessionId"].clone();
-        let window = Window(session.as_str().unwrap().to_owned());
-        for domain in ["Runtime.enable", "Log.enable", "Page.enable"] {
-            self.call(Some(&window.0), domain, &json!({}));
-        }
-        window
-    }
-
-    /// The value of an expression in a page; null while the page is on its way.
-    fn value(&mut self, window: &Window, expression: &str) -> Value {
-        let params = json!({"expression": expression, "returnByValue": true, "awaitPromise": true});
-        self.call(Some(&window.0), "Runtime.evaluate", &params)["result"]["value"].clone()
-    }
-
-    #[track_caller]
-    fn until(&mut self, window: &Window, expression: &str) {
-        let since = Instant::now();
-        while self.value(window, expression) != Value::Bool(true) {
-            let page =
-                |browser: &mut Self| browser.value(window, "document.documentElement.outerHTML");
-            assert!(
-                since.elapsed() < PATIENCE,
-                "{expression}: {} {:?}",
-                page(self),
-                self.said
-            );
-        }
-    }
-}
-
-impl Drop for Browser {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
-/// A page that is shown.
-struct Window(String);
 
 fn shows(text: &str) -> String {
     format!("document.querySelector('ol')?.textContent.includes('{text}') ?? false")
@@ -132,18 +16,9 @@ fn shows(text: &str) -> String {
 const IS_OPEN: &str = "document.readyState === 'complete' && performance.getEntriesByType('resource')\
     .some((it) => it.name.includes('/.millpond/live.'))";
 
-/// True if there is no browser here.
-fn is_missing() -> bool {
-    let is_missing = Command::new("chromium").arg("--version").output().is_err();
-    if is_missing {
-        eprintln!("chromium is missing: not tested");
-    }
-    is_missing
-}
-
 #[test]
 fn a_page_follows_its_data_and_leaves_what_the_visitor_does_alone() {
-    if is_missing() {
+    if has_no_browser() {
         return;
     }
     let site = site("");
@@ -203,8 +78,8 @@ fn a_page_follows_its_data_and_leaves_what_the_visitor_does_alone() {
     assert_eq!(browser.value(&one, kept), expected);
     // A server that is away, and a picture that the site has not.
     let is_known = |it: &&String| it.contains("ERR_") || it.contains("favicon");
-    let faults = browser.said.iter().filter(|it| !is_known(it));
-    assert_eq!(faults.count(), 0, "{:?}", browser.said);
+    let faults = browser.said().iter().filter(|it| !is_known(it));
+    assert_eq!(faults.count(), 0, "{:?}", browser.said());
 }
 
 /// Sends a form from a page, without leaving it.
@@ -219,7 +94,7 @@ fn goes(target: &str) -> String {
 
 #[test]
 fn a_private_page_goes_with_the_session_of_its_visitor() {
-    if is_missing() {
+    if has_no_browser() {
         return;
     }
     let site = site("[session]\nsecure = false\n");
@@ -248,7 +123,7 @@ fn a_private_page_goes_with_the_session_of_its_visitor() {
 /// is seen has a stream.
 #[test]
 fn seven_tabs_of_one_window_follow_a_page_over_http1() {
-    if is_missing() {
+    if has_no_browser() {
         return;
     }
     let site = site("[admin]\nlisten = \"127.0.0.1:0\"\n");
@@ -262,7 +137,7 @@ fn seven_tabs_of_one_window_follow_a_page_over_http1() {
     }
     Visitor::new(&server).post("/comment", "text=first");
     for tab in &tabs {
-        browser.call(Some(&tab.0), "Page.bringToFront", &json!({}));
+        browser.call(Some(tab), "Page.bringToFront", &json!({}));
         browser.until(tab, &shows("first"));
     }
     while count(&server, "live_streams") > 1 {}
@@ -270,7 +145,7 @@ fn seven_tabs_of_one_window_follow_a_page_over_http1() {
 
 #[test]
 fn a_page_in_development_follows_the_files_of_its_site() {
-    if is_missing() {
+    if has_no_browser() {
         return;
     }
     let site = site("");
