@@ -74,6 +74,8 @@ pub struct LogParser {
     unescaped: Vec<u8>,
     /// The last JSON line.
     pub(crate) document: serde_json::Value,
+    /// Its target, if the query is a field of its own.
+    pub(crate) target: Vec<u8>,
 }
 
 impl LogParser {

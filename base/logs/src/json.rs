@@ -13,6 +13,7 @@ enum Role {
     Request,
     Method,
     Target,
+    Query,
     Status,
     Bytes,
     Referrer,
@@ -22,27 +23,30 @@ enum Role {
 
 const DURATION: usize = Role::Duration as usize;
 
-/// Names of the fields of each role in small letters without `_`, `-` and `@`, the best one first.
+/// Names of the fields of each role in small letters without `_`, `-`, `.` and `@`, the best one
+/// first.
 #[rustfmt::skip]
 const NAMES: [&[&str]; DURATION] = [
-    &["clientip", "remoteip", "remoteaddr", "clienthost", "client", "remote", "ip"],
+    &["clientip", "remoteip", "remoteaddr", "clienthost", "clientaddress", "client", "remote", "ip"],
     &["msec", "ts", "timestamp", "time", "timelocal", "timeiso8601", "startutc", "timeepoch", "date"],
     &["request", "requestline"],
-    &["method", "requestmethod", "verb", "httpmethod"],
-    &["requesturi", "uri", "url", "target", "requestpath", "path"],
-    &["status", "statuscode", "downstreamstatus", "responsestatus", "responsecode", "response"],
-    &["bodybytessent", "size", "bytes", "bytessent", "responsesize", "downstreamcontentsize", "sentlength", "byteswritten"],
-    &["referer", "referrer", "httpreferer", "httpreferrer", "requestreferer"],
-    &["useragent", "httpuseragent", "agent", "requestuseragent"],
+    &["method", "requestmethod", "verb", "httpmethod", "httprequestmethod"],
+    &["requesturi", "uri", "url", "target", "urlpath", "requestpath", "path"],
+    &["urlquery"],
+    &["status", "statuscode", "downstreamstatus", "responsestatus", "responsecode", "httpresponsestatuscode", "response"],
+    &["bodybytessent", "size", "bytes", "bytessent", "responsesize", "downstreamcontentsize", "sentlength", "byteswritten", "httpresponsebodysize"],
+    &["referer", "referrer", "httpreferer", "httpreferrer", "requestreferer", "httprequestheaderreferer"],
+    &["useragent", "httpuseragent", "agent", "requestuseragent", "useragentoriginal"],
 ];
 
 /// Beginnings of the names of a duration; a unit may follow.
-const DURATIONS: [&str; 5] = [
+const DURATIONS: [&str; 6] = [
     "requesttime",
     "responsetime",
     "duration",
     "latency",
     "elapsed",
+    "httpserverrequestduration",
 ];
 
 /// Objects whose fields are those of the line.
@@ -88,8 +92,16 @@ impl LogParser {
         }
         // A bare path may be one on the disk.
         let target = found[Role::Target as usize];
-        if target.is_some_and(|(place, ..)| place < 5 || entry.target.is_empty()) {
+        if target.is_some_and(|(place, ..)| place < 6 || entry.target.is_empty()) {
             entry.target = text(Role::Target);
+        }
+        let query = text(Role::Query);
+        if !query.is_empty() {
+            self.target.clear();
+            for part in [entry.target, b"?", query] {
+                self.target.extend_from_slice(part);
+            }
+            entry.target = &self.target;
         }
         Some(entry)
     }
@@ -128,7 +140,7 @@ fn role(name: &str) -> Option<(usize, usize, f64)> {
     if name == "Duration" {
         return Some((DURATION, 0, 1.0));
     }
-    let mut plain = name.replace(['_', '-', '@'], "");
+    let mut plain = name.replace(['_', '-', '.', '@'], "");
     plain.make_ascii_lowercase();
     let named = |(role, names): (usize, &&[&str])| {
         let place = names.iter().position(|name| *name == plain);
@@ -202,6 +214,7 @@ mod tests {
             r#"{ "msec": "971211336.250", "clientip":"192.0.2.1", "verb":"GET", "request":"/a?b=1", "path":"/var/log/x", "response":404, "bytes":99, "referrer":"http://e.org/", "agent":"curl/8 \"x\" é", "latency_ms": 12.5 }"#,
             r#"{"level":"info","ts":971211336.5,"logger":"http.log.access","msg":"handled request","request":{"remote_ip":"10.0.0.1","remote_port":"1","client_ip":"192.0.2.1","proto":"HTTP/2.0","method":"GET","host":"localhost","uri":"/a?b=1","headers":{"User-Agent":["curl/8 \"x\" é","y"],"Client-Ip":["203.0.113.9"],"Msec":["1"],"Body-Bytes-Sent":["18446744073709551615"],"Request-Uri":["/forged"],"Request":["GET /forged HTTP/1.1"],"Request-Time":["9"],"http":{"Status":["500"]},"Accept":["*/*"],"Referer":["http://e.org/"]},"tls":{"status":1}},"bytes_read":0,"duration":0.0125,"size":99,"status":404,"resp_headers":{"Date":["x"],"Status":["1"]}}"#,
             r#"{"ClientHost":"192.0.2.1","StartUTC":"2000-10-10T20:55:36.123456789Z","RequestMethod":"GET","RequestPath":"/a?b=1","DownstreamStatus":404,"DownstreamContentSize":99,"Duration":12500000,"request_Uri":"/forged","request_Time":"9","request_Referer":"http://e.org/","request_User-Agent":"curl/8 \"x\" é","nothing":null}"#,
+            r#"{"timestamp":"2000-10-10T20:55:36Z","client.address":"192.0.2.1","http.request.method":"GET","url.path":"/a","url.query":"b=1","network.protocol.version":"2","http.request.header.referer":"http://e.org/","user_agent.original":"curl/8 \u0022x\u0022 \u00E9","http.response.status_code":404,"http.response.body.size":99,"http.server.request.duration":0.012500}"#,
             r#"{"time":"2000-10-10T20:55:36Z","ip":"192.0.2.1","method":"GET","url":"/a?b=1","status":404,"size":99,"referer":"http://e.org/","user_agent":"curl/8 \"x\" é","duration":"12.5ms"}"#,
         ] {
             parse(line, |found| assert_eq!(found, Some(entry), "{line}"));

@@ -140,6 +140,8 @@ impl Drop for Server {
 /// The first URL in a line that has an address or `localhost` for a host.
 fn url_in(line: &str) -> Option<(String, SocketAddr)> {
     let url = line.split_whitespace().find(|word| word.contains("://"))?;
+    // In a line of JSON more follows.
+    let url = url.split('"').find(|part| part.contains("://"))?;
     let (_, host) = url.split_once("://")?;
     let address = host.replace("localhost", "127.0.0.1").parse().ok()?;
     Some((url.to_owned(), address))

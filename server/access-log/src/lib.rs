@@ -1,4 +1,4 @@
-//! The access log: combined format, buffered, never blocks a worker.
+//! The access log: combined format or JSON, buffered, never blocks a worker.
 //!
 //! A worker formats its line into a buffer in memory (its *shard*). One writer thread takes all
 //! buffers every `INTERVAL`, or sooner when a buffer reaches `WAKE`, and writes them. A worker only
@@ -18,8 +18,8 @@ use std::sync::{Arc, Condvar, Mutex, OnceLock, PoisonError, TryLockError};
 use std::thread::Thread;
 use std::time::Duration;
 
-pub use line::LogLine;
 use line::Timestamp;
+pub use line::{LogFormat, LogLine};
 
 /// A line is on its way to the file after at most this time.
 const INTERVAL: Duration = Duration::from_millis(150);
@@ -54,6 +54,7 @@ pub struct Counts {
 struct LogState {
     /// Path at which the log was opened; `None` is standard output.
     path: Option<PathBuf>,
+    format: LogFormat,
     shards: Box<[Shard]>,
     dropped: AtomicU64,
     written: AtomicU64,
@@ -93,12 +94,13 @@ impl AccessLog {
     ///
     /// # Errors
     /// The error of the operating system, also for a named pipe without a reader.
-    pub fn open(path: impl AsRef<Path>) -> io::Result<Self> {
+    pub fn open(path: impl AsRef<Path>, format: LogFormat) -> io::Result<Self> {
         let path = (path.as_ref() != Path::new("-")).then(|| path.as_ref().to_owned());
         let file = writer::open(path.as_deref())?;
         let threads = std::thread::available_parallelism().map_or(1, usize::from);
         let state = Arc::new(LogState {
             path,
+            format,
             shards: (0..threads.clamp(2, 64))
                 .map(|_| Shard::default())
                 .collect(),
@@ -147,7 +149,11 @@ impl AccessLog {
                 lines,
                 stamp,
             } = &mut *buffer;
-            line::format(bytes, stamp.at(base_clock::wall()), line);
+            let stamp = stamp.at(base_clock::wall(), self.state.format);
+            match self.state.format {
+                LogFormat::Combined => line::combined(bytes, stamp, line),
+                LogFormat::Json => line::json(bytes, stamp, line),
+            }
             *lines += 1;
             let filled = before < WAKE && bytes.len() >= WAKE;
             drop(buffer);

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use std::time::Duration;
 
-use millpond_access_log::AccessLog;
+use millpond_access_log::{AccessLog, LogFormat};
 use millpond_http::{Compressor, Limits, Listener, ServerConfig, Stats, WorkerGroup, listen_group};
 use millpond_pages::{Admission, Capacity};
 use millpond_process::{SignalListener, WorkerEnd, Workers, worker_count};
@@ -187,12 +187,12 @@ impl ServerSettings {
         let sockets = listen_group(address, workers)
             .map_err(|error| StartError::Listen { address, error })?;
         let log = match &self.access_log {
-            Some(path) => Some(
-                AccessLog::open(path).map_err(|error| StartError::AccessLog {
+            Some(path) => Some(AccessLog::open(path, LogFormat::Combined).map_err(|error| {
+                StartError::AccessLog {
                     path: path.clone(),
                     error,
-                })?,
-            ),
+                }
+            })?),
             None => None,
         };
         // A thread of the program reads and renders.

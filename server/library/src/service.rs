@@ -235,6 +235,7 @@ impl Service for RouteService {
                 bytes: body_bytes,
                 referer: request.fields.get("referer"),
                 user_agent: request.fields.get("user-agent"),
+                received: Some(request.received),
             });
         }
     }
@@ -251,6 +252,7 @@ impl Service for RouteService {
                 bytes: 0,
                 referer: None,
                 user_agent: None,
+                received: None,
             });
         }
     }

@@ -2,15 +2,15 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use arc_swap::ArcSwapOption;
-use millpond_access_log::{AccessLog, LogLine};
+use millpond_access_log::{AccessLog, LogFormat, LogLine};
 use millpond_http::{BodyHandling, Reply, Request, Service};
-use millpond_site::DEV_ENTRY;
+use millpond_site::{Config, DEV_ENTRY};
 
 /// How long a reopening waits for the old file's disk.
 const FLUSH_TIMEOUT: Duration = Duration::from_secs(2);
@@ -25,16 +25,21 @@ pub(crate) struct AccessSlot {
 }
 
 impl AccessSlot {
-    /// Opens the log at `path` (none: no log) and uses it from now on. The lines of the old log are
-    /// written first.
+    /// Opens the log of the settings, if they want one, and uses it from now on. The lines of the
+    /// old log are written first.
     ///
     /// # Errors
     /// The path and the system's error; the old log stays in use.
-    pub(crate) fn open(&self, path: Option<&Path>) -> Result<(), (PathBuf, io::Error)> {
-        let log = match path {
-            Some(path) => Some(Arc::new(
-                AccessLog::open(path).map_err(|error| (path.to_owned(), error))?,
-            )),
+    pub(crate) fn open(&self, config: &Config) -> Result<(), (PathBuf, io::Error)> {
+        let format = match config.log_format {
+            "json" => LogFormat::Json,
+            _ => LogFormat::Combined,
+        };
+        let log = match &config.access_log {
+            Some(path) => {
+                let log = AccessLog::open(path, format).map_err(|error| (path.clone(), error))?;
+                Some(Arc::new(log))
+            }
             None => None,
         };
         let opens = log.is_some();
@@ -113,6 +118,7 @@ impl<S: Service> Service for Logged<S> {
             bytes: body_bytes,
             referer: request.fields.get("referer"),
             user_agent: request.fields.get("user-agent"),
+            received: Some(request.received),
         });
     }
 
@@ -128,6 +134,7 @@ impl<S: Service> Service for Logged<S> {
             bytes: 0,
             referer: None,
             user_agent: None,
+            received: None,
         });
     }
 }

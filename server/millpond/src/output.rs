@@ -1,11 +1,14 @@
 //! Standard output and standard error.
 //!
 //! A reader that goes away (`millpond check | head`) is no error, and no panic as with `println!`.
+//! What a running server says is text for people, or JSON lines (`log.format`).
 
 use std::fmt::Display;
 use std::io::{self, Write as _};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::SystemTime;
 
+use serde_json::json;
 use time::OffsetDateTime;
 use time::macros::format_description;
 
@@ -14,7 +17,7 @@ use crate::failure::{CommandFailure, CommandResult};
 /// Writes a line to standard output, at once even into a pipe.
 pub(crate) fn say(line: impl Display) {
     let mut out = io::stdout().lock();
-    let _ = writeln!(out, "{line}").and_then(|()| out.flush());
+    let _ = writeln!(out, "{}", shown(line, false)).and_then(|()| out.flush());
 }
 
 /// Writes a result to standard output: a full disk is a failure, a closed pipe is not.
@@ -28,9 +31,48 @@ pub(crate) fn write_out(text: &str) -> CommandResult {
     }
 }
 
+/// True if what the server says is JSON lines.
+static IS_JSON: AtomicBool = AtomicBool::new(false);
+
+/// Makes what follows JSON lines, also panics, or text again.
+pub(crate) fn write_json(is_json: bool) {
+    IS_JSON.store(is_json, Ordering::Relaxed);
+    if is_json {
+        std::panic::set_hook(Box::new(|panic| log(format_args!("error: {panic}"))));
+    }
+}
+
 /// Writes a line of a running server to standard error, with the time (RFC 3339, in UTC).
 pub(crate) fn log(line: impl Display) {
-    let _ = writeln!(io::stderr().lock(), "{} {line}", stamp(base_clock::wall()));
+    let _ = writeln!(io::stderr().lock(), "{}", shown(line, true));
+}
+
+/// Returns a line as text, or as JSON by the log data model of OpenTelemetry: what stands before
+/// its first colon says how serious it is.
+fn shown(line: impl Display, has_time: bool) -> String {
+    let (now, line) = (stamp(base_clock::wall()), line.to_string());
+    if !IS_JSON.load(Ordering::Relaxed) {
+        return if has_time {
+            format!("{now} {line}")
+        } else {
+            line
+        };
+    }
+    let line = line.trim();
+    let (severity, number, body) = match line.split_once(": ") {
+        Some(("error", body)) => ("ERROR", 17, body),
+        Some(("warning", body)) => ("WARN", 13, body),
+        Some(("note" | "hint" | "millpond", body)) => ("INFO", 9, body),
+        _ => ("INFO", 9, line),
+    };
+    let line = json!({
+        "timestamp": now,
+        "severity_text": severity,
+        "severity_number": number,
+        "body": body,
+        "service.name": "millpond",
+    });
+    line.to_string()
 }
 
 fn stamp(moment: SystemTime) -> String {
@@ -44,7 +86,7 @@ fn stamp(moment: SystemTime) -> String {
 
 /// Writes a line for people to standard error, so that it is not part of the result.
 pub(crate) fn note(line: impl Display) {
-    let _ = writeln!(io::stderr().lock(), "{line}");
+    let _ = writeln!(io::stderr().lock(), "{}", shown(line, false));
 }
 
 #[cfg(test)]

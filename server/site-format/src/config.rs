@@ -101,6 +101,8 @@ pub struct Config {
     pub live: LiveSettings,
     /// The access log as an absolute path, or `-` for standard output; none is off (`log.access`).
     pub access_log: Option<PathBuf>,
+    /// Format of both logs (`log.format`): `text` or `json`.
+    pub log_format: &'static str,
     /// How static files are kept and sent (`[static]`).
     pub statics: StaticOptions,
     /// The address of the admin interface (`admin.listen`); `None` disables it.
@@ -181,6 +183,7 @@ impl Config {
             warm_list: KeptFile::default(),
             live: LiveSettings::default(),
             access_log: None,
+            log_format: "",
             admin: None,
             history: KeptFile::default(),
             max_feed_age: Duration::ZERO,

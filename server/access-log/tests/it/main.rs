@@ -6,7 +6,7 @@ use std::net::Ipv4Addr;
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::time::Duration;
 
-use millpond_access_log::{AccessLog, LogLine};
+use millpond_access_log::{AccessLog, LogFormat, LogLine};
 
 const LONG: Duration = Duration::from_secs(60);
 
@@ -20,6 +20,7 @@ fn line(target: &[u8]) -> LogLine<'_> {
         bytes: 5,
         referer: None,
         user_agent: None,
+        received: None,
     }
 }
 
@@ -46,7 +47,7 @@ fn pipe(dir: &tempfile::TempDir) -> (std::path::PathBuf, fs::File) {
 fn the_last_line_is_written_when_the_log_is_dropped() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("access.log");
-    let log = AccessLog::open(&path).unwrap();
+    let log = AccessLog::open(&path, LogFormat::Combined).unwrap();
     let clone = log.clone();
     log.record(&line(b"/first"));
     drop(log);
@@ -64,7 +65,7 @@ fn the_last_line_is_written_when_the_log_is_dropped() {
 fn every_line_of_every_thread_arrives_whole() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("access.log");
-    let log = AccessLog::open(&path).unwrap();
+    let log = AccessLog::open(&path, LogFormat::Combined).unwrap();
     std::thread::scope(|scope| {
         for thread in 0..8 {
             let log = &log;
@@ -95,7 +96,7 @@ fn lines_before_a_reopen_are_in_the_old_file_and_later_ones_in_the_new() {
         dir.path().join("access.log"),
         dir.path().join("access.log.1"),
     );
-    let log = AccessLog::open(&path).unwrap();
+    let log = AccessLog::open(&path, LogFormat::Combined).unwrap();
     log.record(&line(b"/before"));
     fs::rename(&path, &old).unwrap();
     log.reopen().unwrap();
@@ -121,7 +122,7 @@ fn a_reopen_that_fails_keeps_the_old_file() {
     let dir = tempfile::tempdir().unwrap();
     let sub = dir.path().join("sub");
     fs::create_dir(&sub).unwrap();
-    let log = AccessLog::open(sub.join("access.log")).unwrap();
+    let log = AccessLog::open(sub.join("access.log"), LogFormat::Combined).unwrap();
     let moved = dir.path().join("moved");
     fs::rename(&sub, &moved).unwrap();
     assert!(log.reopen().is_err());
@@ -139,14 +140,14 @@ fn a_pipe_without_a_reader_is_an_error_at_once() {
     let dir = tempfile::tempdir().unwrap();
     let (path, reader) = pipe(&dir);
     drop(reader);
-    assert!(AccessLog::open(&path).is_err());
+    assert!(AccessLog::open(&path, LogFormat::Combined).is_err());
 }
 
 #[test]
 fn a_pipe_that_is_not_read_loses_lines_and_blocks_no_worker() {
     let dir = tempfile::tempdir().unwrap();
     let (path, mut reader) = pipe(&dir);
-    let log = AccessLog::open(&path).unwrap();
+    let log = AccessLog::open(&path, LogFormat::Combined).unwrap();
     let target = vec![b'x'; 1000];
     // Far more than the pipe and all buffers hold: if a line waited for the sink, the loop would
     // never end.
@@ -171,7 +172,7 @@ fn a_pipe_that_is_not_read_loses_lines_and_blocks_no_worker() {
 fn a_blocked_pipe_is_left_for_a_reopened_file() {
     let dir = tempfile::tempdir().unwrap();
     let (path, _reader) = pipe(&dir);
-    let log = AccessLog::open(&path).unwrap();
+    let log = AccessLog::open(&path, LogFormat::Combined).unwrap();
     for _ in 0..2000 {
         log.record(&line(&[b'x'; 100]));
     }
@@ -185,7 +186,7 @@ fn a_blocked_pipe_is_left_for_a_reopened_file() {
 
 #[test]
 fn a_full_disk_is_counted() {
-    let log = AccessLog::open("/dev/full").unwrap();
+    let log = AccessLog::open("/dev/full", LogFormat::Combined).unwrap();
     log.record(&line(b"/lost"));
     log.stop();
     let counts = log.counts();
@@ -196,7 +197,7 @@ fn a_full_disk_is_counted() {
 #[test]
 fn lines_after_the_stop_are_counted_as_lost() {
     let dir = tempfile::tempdir().unwrap();
-    let log = AccessLog::open(dir.path().join("access.log")).unwrap();
+    let log = AccessLog::open(dir.path().join("access.log"), LogFormat::Combined).unwrap();
     log.stop();
     log.record(&line(b"/late"));
     assert_eq!((log.counts().written, log.dropped()), (0, 1));

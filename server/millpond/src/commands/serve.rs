@@ -24,7 +24,7 @@ use crate::console;
 use crate::events::Events;
 use crate::failure::{CommandFailure, CommandResult};
 use crate::https::Https;
-use crate::output::note;
+use crate::output::{self, note};
 use crate::rights;
 use crate::server::start_sites;
 use crate::sockets::Sockets;
@@ -79,6 +79,7 @@ impl ServeArgs {
     pub(crate) fn run(self) -> CommandResult {
         let mut inherited = Inherited::take().map_err(CommandFailure::new)?;
         let mut config = self.config()?;
+        output::write_json(config.log_format == "json");
         rights::keep_sandbox(&mut config, &inherited);
         descriptors::raise();
         let workers = worker_count(self.workers.map_or(config.workers, usize::from));
@@ -206,7 +207,7 @@ fn options(cache: bool, workers: usize, dev: bool) -> SiteOptions {
             DATABASE_START_TIMEOUT
         },
         dev,
-        log: |line| crate::output::log(format_args!("millpond: {line}")),
+        log: |line| output::log(format_args!("millpond: {line}")),
         ..SiteOptions::default()
     }
 }
@@ -214,14 +215,13 @@ fn options(cache: bool, workers: usize, dev: bool) -> SiteOptions {
 /// The log that the configuration names.
 fn open_log(config: &Config) -> CommandResult<Arc<AccessSlot>> {
     let log = Arc::<AccessSlot>::default();
-    log.open(config.access_log.as_deref())
-        .map_err(|(path, error)| {
-            CommandFailure::new(format!(
-                "cannot write the access log {}: {error}",
-                path.display()
-            ))
-            .hint("mend log.access in millpond.toml, or take it out")
-        })?;
+    log.open(config).map_err(|(path, error)| {
+        CommandFailure::new(format!(
+            "cannot write the access log {}: {error}",
+            path.display()
+        ))
+        .hint("mend log.access in millpond.toml, or take it out")
+    })?;
     Ok(log)
 }
 

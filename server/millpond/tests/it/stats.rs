@@ -45,6 +45,88 @@ fn the_log_of_a_site_is_counted_with_what_was_rotated_from_it() {
 }
 
 #[test]
+fn logs_as_json_are_whole_lines_of_json_and_counted_as_others_are() {
+    let settings = "[log]\naccess = \"access.log\"\nformat = \"json\"\n";
+    let site = site_with(settings);
+    let server = serve(site.path());
+    let mut connection = Connection::open(server.address());
+    assert_eq!(connection.get("/?q=1").status, 200);
+    let hostile = ["Referer: \"},{\\u0022 \u{9b}1m", "User-Agent: \u{e9}\\\"x"];
+    assert_eq!(connection.get_with("/nothing", &hostile).status, 404);
+    connection.send("GET / HTTP/1.1\r\nHost: \"\r\n\r\n");
+    assert_eq!(connection.receive().status, 400);
+    drop(connection);
+    // A fault of the folder, so that the server says something of an error.
+    write(
+        site.path(),
+        "millpond.toml",
+        &format!("{settings}[cache]\nmemory = 1\n"),
+    );
+    server.signal(rustix::process::Signal::HUP);
+    server.wait_for("the configuration in use stays");
+    let (status, said) = server.stop();
+    assert!(status.success(), "{said}");
+    let said: Vec<Value> = said
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap_or_else(|_| panic!("{line}")))
+        .collect();
+    let severity = |text: &str| {
+        let has = |line: &&Value| line["body"].as_str().unwrap().contains(text);
+        let line = said
+            .iter()
+            .find(has)
+            .unwrap_or_else(|| panic!("{text}: {said:?}"));
+        let time = line["timestamp"].as_str().unwrap();
+        assert!(time.ends_with('Z') && time.contains('T'), "{line}");
+        (
+            line["severity_text"].clone(),
+            line["severity_number"].clone(),
+        )
+    };
+    assert_eq!(severity("cache.memory"), ("ERROR".into(), 17.into()));
+    assert_eq!(severity("millpond served"), ("INFO".into(), 9.into()));
+    let log = fs::read_to_string(site.path().join("access.log")).unwrap();
+    assert!(log.is_ascii() && log.lines().count() == 3, "{log}");
+    let lines: Vec<Value> = log
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    assert_eq!(
+        (&lines[0]["url.path"], &lines[0]["url.query"]),
+        (&"/".into(), &"q=1".into())
+    );
+    assert_eq!(
+        lines[1]["http.request.header.referer"],
+        "\"},{\\u0022 \u{c2}\u{9b}1m"
+    );
+    // The bytes of UTF-8, each as a character.
+    assert_eq!(lines[1]["user_agent.original"], "\u{c3}\u{a9}\\\"x");
+    assert_eq!(lines[2]["http.response.status_code"], 400);
+    assert!(!log.contains("server.address"), "no Host: {log}");
+    write(site.path(), "millpond.toml", settings);
+    let output = run(site.path(), &["stats", "--json", "--query"]);
+    let figures: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(
+        (&figures["requests"], &figures["damaged"]),
+        (&3.into(), &0.into()),
+        "{figures}"
+    );
+    assert_eq!(figures["addresses"][0]["requests"], 1);
+    assert!(figures["response_micros"]["50"].is_number(), "{figures}");
+    // The start and the reload may change it.
+    write(
+        site.path(),
+        "millpond.toml",
+        &settings.replace("json", "xml"),
+    );
+    let (status, said) = fail(site.path(), &["serve", "--listen", "127.0.0.1:0"]);
+    assert!(
+        status == 1 && said.contains("`xml` is none of `text` and `json`"),
+        "{said}"
+    );
+}
+
+#[test]
 fn standard_input_filters_and_a_report() {
     let dir = fast_dir();
     let mut command = millpond(&[

@@ -19,7 +19,7 @@ use crate::{
 
 use SettingKind::{
     Address, Cookie, Count, Database, Domains, Feed, File, Flag, Log, Names, Networks, Publication,
-    Replicas, Size, SomeAddress, Text, Time, Zone,
+    Replicas, Size, SomeAddress, Text, Time, Word, Zone,
 };
 
 /// The sections, in the order of the manual; true where a change takes effect without a restart, as
@@ -77,6 +77,11 @@ pub(super) enum SettingKind {
     KeptFile(fn(&mut Config) -> &mut KeptFile, &'static str),
     /// A path.
     File(fn(&mut Config) -> &mut Option<PathBuf>),
+    /// One of these words.
+    Word(
+        fn(&mut Config) -> &mut &'static str,
+        &'static [&'static str],
+    ),
     /// Any text.
     Text(fn(&mut Config) -> &mut Option<String>),
     /// Host names and addresses.
@@ -145,7 +150,7 @@ const MILLISECOND: Duration = Duration::from_millis(1);
 const DAY: Duration = Duration::from_secs(86_400);
 
 /// The settings, in the order of the manual.
-pub(super) const KEYS: [Key; 73] = [
+pub(super) const KEYS: [Key; 74] = [
     key(
         "server.listen",
         Address(|config| &mut config.listen),
@@ -447,6 +452,12 @@ pub(super) const KEYS: [Key; 73] = [
         Log(|config| &mut config.access_log),
         "\"access.log\"",
     ),
+    key(
+        "log.format",
+        Word(|config| &mut config.log_format, &["text", "json"]),
+        "\"text\"",
+    )
+    .example("\"json\""),
     key(
         "proxies.protocol",
         Networks(|config| &mut config.limits.proxies.protocol),

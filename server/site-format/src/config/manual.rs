@@ -105,6 +105,10 @@ fn values(kind: &SettingKind) -> String {
         SettingKind::KeptFile(..) => "`true`, `false` or a path".to_owned(),
         SettingKind::File(_) => "a path".to_owned(),
         SettingKind::Text(_) => "a text".to_owned(),
+        SettingKind::Word(_, words) => {
+            let words: Vec<_> = words.iter().map(|word| format!("`\"{word}\"`")).collect();
+            words.join(" or ")
+        }
         SettingKind::Networks(_) => {
             "a list of addresses, and of networks such as `10.0.0.0/8`".to_owned()
         }

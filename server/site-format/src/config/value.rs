@@ -13,7 +13,7 @@ use toml::{Spanned, de::DeValue};
 use super::{
     Config, DatabaseUrl, KeptFile,
     keys::{Key, SettingKind},
-    session, tls,
+    list, session, tls,
 };
 use crate::{
     duration,
@@ -61,6 +61,7 @@ pub(super) fn set(
             *field(config) = KeptFile::parse(value, dir, ending)?;
         }
         SettingKind::File(field) => *field(config) = Some(file(text(value)?, dir)?),
+        SettingKind::Word(field, words) => *field(config) = word(text(value)?, words)?,
         SettingKind::Text(field) => *field(config) = Some(words(text(value)?)?),
         SettingKind::Networks(field) => *field(config) = networks(value)?,
         SettingKind::Domains(field) => *field(config) = tls::domains(value)?,
@@ -109,6 +110,7 @@ pub(super) fn is_same(key: &Key, one: &Config, other: &Config) -> bool {
         SettingKind::KeptFile(field, _) => both(field, one, other),
         SettingKind::File(field) | SettingKind::Log(field) => both(field, one, other),
         SettingKind::Text(field) => both(field, one, other),
+        SettingKind::Word(field, _) => both(field, one, other),
         SettingKind::Networks(field) => both(field, one, other),
         SettingKind::Domains(field) => both(field, one, other),
         SettingKind::Locale(field) => both(field, one, other),
@@ -345,6 +347,15 @@ fn log(path: &str, dir: &Path) -> Result<PathBuf, String> {
         "-" => Ok(PathBuf::from("-")),
         _ => file(path, dir),
     }
+}
+
+/// One of some words.
+fn word(text: &str, words: &'static [&'static str]) -> Result<&'static str, String> {
+    let found = words.iter().copied().find(|word| *word == text);
+    found.ok_or_else(|| {
+        let words = words.iter().map(|word| format!("`{word}`"));
+        format!("`{text}` is none of {}", list(words))
+    })
 }
 
 /// A text on one line.

@@ -21,7 +21,7 @@ use crate::admin::Readiness;
 use crate::events::{Event, Events};
 use crate::failure::{CommandFailure, CommandResult};
 use crate::https::Https;
-use crate::output::{log, note, say};
+use crate::output::{self, log, note, say};
 
 /// How often a server of https looks whether the operator is to be reminded of something.
 const REMINDER_INTERVAL: Duration = Duration::from_secs(60 * 60);
@@ -272,9 +272,13 @@ impl RunningServer {
             new.tls.domains.clone_from(&self.config.tls.domains);
         }
         let new = &new;
-        if new.access_log != self.config.access_log {
-            match self.log.open(new.access_log.as_deref()) {
-                Ok(()) => self.config.access_log = new.access_log.clone(),
+        let of_log = |config: &Config| (config.access_log.clone(), config.log_format);
+        if of_log(new) != of_log(&self.config) {
+            match self.log.open(new) {
+                Ok(()) => {
+                    (self.config.access_log, self.config.log_format) = of_log(new);
+                    output::write_json(new.log_format == "json");
+                }
                 Err((path, error)) => {
                     let is_refused =
                         self.config.sandbox && error.kind() == io::ErrorKind::PermissionDenied;
@@ -294,7 +298,7 @@ impl RunningServer {
         let waiting = self.config.differences(new);
         let waiting: Vec<_> = waiting
             .iter()
-            .filter(|key| *key != "log.access")
+            .filter(|key| !key.starts_with("log."))
             .map(String::as_str)
             .collect();
         if !waiting.is_empty() {
