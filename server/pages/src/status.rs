@@ -1,5 +1,6 @@
 //! What a response says of the store, by `Cache-Status` (RFC 9211).
 
+use std::fmt::Write as _;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -28,8 +29,16 @@ pub enum CacheStatus {
     Off,
 }
 
-/// The time that the database took, and the rendering.
-pub type Timing = (Duration, Duration);
+/// How long the steps to a response took; zero for one that was not taken.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Timing {
+    /// The wait for a turn, or for another request that made the page.
+    pub queue: Duration,
+    /// The database.
+    pub database: Duration,
+    /// The template.
+    pub render: Duration,
+}
 
 const NAME: &str = "Cache-Status: ";
 
@@ -49,15 +58,30 @@ impl CacheStatus {
 
     /// Returns the field lines `Cache-Status` and `Server-Timing`.
     #[must_use]
-    pub fn timed(self, (database, render): Timing) -> Bytes {
-        let millis = |time: Duration| time.as_secs_f64() * 1000.0;
-        let status = self.text();
-        let lines = format!(
-            "{status}Server-Timing: db;dur={:.3}, render;dur={:.3}\r\n",
-            millis(database),
-            millis(render)
-        );
-        Bytes::from(lines)
+    pub fn timed(self, timing: Timing) -> Bytes {
+        let mut lines = format!("{}Server-Timing: cache;desc={}", self.text(), self.word());
+        for (name, time) in [
+            ("queue", timing.queue),
+            ("db", timing.database),
+            ("render", timing.render),
+        ] {
+            if !time.is_zero() {
+                let millis = time.as_secs_f64() * 1000.0;
+                let _ = write!(lines, ", {name};dur={millis:.3}");
+            }
+        }
+        lines.push_str("\r\n");
+        lines.into()
+    }
+
+    const fn word(self) -> &'static str {
+        match self {
+            Self::Hit => "hit",
+            Self::Collapsed => "waited",
+            Self::Made(..) | Self::Uncacheable => "miss",
+            Self::FirstPrivate | Self::Private => "private",
+            Self::OwnWrite | Self::Form | Self::Off => "bypass",
+        }
     }
 
     /// Why the request went forward and what became of the answer (RFC 9211, sections 2.2 and 2.5).

@@ -64,6 +64,9 @@ pub struct Config {
     pub workers: usize,
     /// True if a server on a terminal and on loopback is for development (`server.dev`).
     pub dev: bool,
+    /// Servers that say in `Server-Timing` how an answer was made (`server.timing`): `off`, `dev`
+    /// or `on`.
+    pub timing: &'static str,
     /// How long a server that is to end still accepts connections (`server.drain_delay`).
     pub drain_delay: Duration,
     /// The user that a server becomes which root has started (`server.user`).
@@ -165,6 +168,7 @@ impl Config {
             tls: TlsSettings::default(),
             workers: 0,
             dev: false,
+            timing: "",
             drain_delay: Duration::ZERO,
             user: None,
             sandbox: false,

@@ -114,7 +114,11 @@ impl Ask {
                     }
                     self.fail(failure)
                 }
-                _ => AnswerKind::Waited.of(self.respond(&value, CacheStatus::Collapsed.line())),
+                _ => {
+                    let timing = self.timing(Duration::ZERO, Duration::ZERO);
+                    let lines = self.lines(CacheStatus::Collapsed, timing);
+                    AnswerKind::Waited.of(self.respond(&value, lines))
+                }
             },
             JoinOutcome::Lead(mut permit) => {
                 if why == MissReason::Absent && self.arrival.priority >= Priority::Stranger {
@@ -191,7 +195,7 @@ impl Ask {
                 self.respond_timed(&value, status, timing)
             }
             MadePage::Private(prepared) => {
-                let lines = CacheStatus::FirstPrivate.timed(timing);
+                let lines = self.lines(CacheStatus::FirstPrivate, timing);
                 AnswerKind::Private.of(prepared.respond(&self.request(), lines))
             }
             MadePage::Failed => self.respond(
@@ -236,7 +240,11 @@ impl Ask {
         let before_render = Boottime::now();
         let rendered = self.render(&gathered.objects, gathered.database);
         let now = Boottime::now();
-        let timing = (gathered.database, now.since(before_render));
+        let timing = Timing {
+            queue: started.since(self.arrival.at),
+            database: gathered.database,
+            render: now.since(before_render),
+        };
         self.page
             .counters
             .filled(now.since(started), gathered.database);
@@ -293,11 +301,8 @@ impl Ask {
         self.page
             .counters
             .filled(now.since(started), gathered.database);
-        self.respond_rendered(
-            rendered,
-            CacheStatus::Off,
-            (gathered.database, now.since(before_render)),
-        )
+        let timing = self.timing(gathered.database, now.since(before_render));
+        self.respond_rendered(rendered, CacheStatus::Off, timing)
     }
 
     /// For one visitor: the results are shared, the page is not.
@@ -436,9 +441,27 @@ impl Ask {
         };
         let before = Boottime::now();
         let rendered = self.render(objects, database);
-        let timing = (database, Boottime::now().since(before));
+        let timing = self.timing(database, Boottime::now().since(before));
         self.page.counters.bypassed.fetch_add(1, Ordering::Relaxed);
         self.respond_rendered(rendered, status, timing)
+    }
+
+    /// How long this request took so far: in the database, in the template, and else waiting.
+    pub(crate) fn timing(&self, database: Duration, render: Duration) -> Timing {
+        let taken = Boottime::now().since(self.arrival.at);
+        Timing {
+            queue: taken.saturating_sub(database).saturating_sub(render),
+            database,
+            render,
+        }
+    }
+
+    /// Field lines on the source of a response, and on its times if they are to be told.
+    pub(crate) fn lines(&self, status: CacheStatus, timing: Timing) -> Bytes {
+        match self.core.is_timed {
+            true => status.timed(timing),
+            false => status.line(),
+        }
     }
 
     /// Renders the page; `database` is the time that its results took.
@@ -497,7 +520,7 @@ impl Ask {
     }
 
     fn respond_timed(&self, value: &Arc<Cached>, status: CacheStatus, timing: Timing) -> Response {
-        let extra = status.timed(timing);
+        let extra = self.lines(status, timing);
         let response = self
             .generation
             .respond(&self.page, value, &self.request(), extra);
@@ -512,7 +535,7 @@ impl Ask {
     ) -> Response {
         match rendered {
             Rendered::Page(prepared, _) | Rendered::Private(prepared) => {
-                let response = prepared.respond(&self.request(), status.timed(timing));
+                let response = prepared.respond(&self.request(), self.lines(status, timing));
                 AnswerKind::from(status).of(response)
             }
             Rendered::Missing(at) => {

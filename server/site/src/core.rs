@@ -57,6 +57,8 @@ pub(crate) struct Core {
     /// True if it was said that browsers drop the session's cookie.
     pub(crate) has_told_of_http: AtomicBool,
     pub(crate) cache: bool,
+    /// True if responses tell their times (`server.timing`).
+    pub(crate) is_timed: bool,
     /// How long beyond the bound a page may be given if the database is away.
     pub(crate) stale_if_error: Duration,
     /// `database.statement_timeout`, for messages.

@@ -5,6 +5,7 @@
 //!
 //! - `core`: what all workers share, a reading of the folder, and the answers that are errors;
 //! - `service`: a request to its answer, the hit; `hosts`: several sites behind one address;
+//!   `timed`: what hits say of themselves where that is wanted;
 //! - `answer`: the fill of a page (the rules of the store's flights); `ahead`: hot pages that are
 //!   made again before a request, after a change and after a restart;
 //! - `live`: those who look at a page are told when it changes;
@@ -38,6 +39,7 @@ mod session;
 mod site;
 mod site_options;
 mod statics;
+mod timed;
 mod uploads;
 mod watch;
 
@@ -60,3 +62,4 @@ pub use millpond_site_format::{
 pub use service::SiteService;
 pub use site::{RouteStats, Site, SiteStats};
 pub use site_options::SiteOptions;
+pub use timed::TimedService;

@@ -584,6 +584,7 @@ fn core_of(
         attempts: Attempts::default(),
         has_told_of_http: AtomicBool::new(false),
         cache: options.cache && config.cache,
+        is_timed: options.is_timed,
         stale_if_error: config.stale_if_error,
         statement_timeout: config.statement_timeout,
         log,

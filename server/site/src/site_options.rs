@@ -18,6 +18,9 @@ pub struct SiteOptions {
     pub start_timeout: Duration,
     /// True for development: errors are shown in the browser, which reloads when a file changes.
     pub dev: bool,
+    /// True if responses tell in `Server-Timing` how they were made. Those of hits tell it by
+    /// [`TimedService`](crate::TimedService).
+    pub is_timed: bool,
     /// Texts of the site in the program, instead of those in the folder. The folder is not looked
     /// at then, and need not be there.
     pub files: Option<EmbeddedFiles>,
@@ -33,6 +36,7 @@ impl Default for SiteOptions {
             workers: 0,
             start_timeout: Duration::ZERO,
             dev: false,
+            is_timed: false,
             files: None,
             log: |line| eprintln!("millpond: {line}"),
         }

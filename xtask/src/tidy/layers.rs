@@ -79,7 +79,7 @@ const LAYERS: [(&str, &[&str]); 6] = [
         "lint robots",
     ]),
     ("server/site", &[
-        "inotify labels log site_options",
+        "inotify labels log site_options timed",
         "statics",
         "session",
         "form uploads",

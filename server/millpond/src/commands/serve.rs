@@ -96,7 +96,11 @@ impl ServeArgs {
         let log = open_log(&config)?;
         let mut https = Https::open(&self.site, &config)?;
         let cache = config.cache && !self.no_cache;
-        let options = options(cache, workers, dev);
+        let is_timed = config.timing == "on" || config.timing == "dev" && dev;
+        let options = SiteOptions {
+            is_timed,
+            ..options(cache, workers, dev)
+        };
         let sites = Arc::new(Sites::open(&self.site, &config, options)?);
         if let Some(https) = &mut https {
             https.show_stored();
@@ -113,7 +117,7 @@ impl ServeArgs {
             Some(https) => https.secure(sockets.site, &config),
             None => sockets.site.into_iter().map(Listener::from).collect(),
         };
-        let server = start_sites(&sites, listeners, &limits, &log, &events.sender)
+        let server = start_sites(&sites, listeners, &limits, (&log, is_timed), &events.sender)
             .map_err(|error| CommandFailure::new(format!("cannot start the workers: {error}")))?;
         let redirect = match (&https, sockets.redirect) {
             (Some(https), Some(plain)) => {

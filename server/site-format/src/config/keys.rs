@@ -150,7 +150,7 @@ const MILLISECOND: Duration = Duration::from_millis(1);
 const DAY: Duration = Duration::from_secs(86_400);
 
 /// The settings, in the order of the manual.
-pub(super) const KEYS: [Key; 74] = [
+pub(super) const KEYS: [Key; 75] = [
     key(
         "server.listen",
         Address(|config| &mut config.listen),
@@ -167,6 +167,12 @@ pub(super) const KEYS: [Key; 74] = [
         "true",
     ),
     key("server.dev", Flag(|config| &mut config.dev), "true").example("false"),
+    key(
+        "server.timing",
+        Word(|config| &mut config.timing, &["off", "dev", "on"]),
+        "\"dev\"",
+    )
+    .example("\"on\""),
     key(
         "server.drain_delay",
         Time(

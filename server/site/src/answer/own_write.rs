@@ -6,6 +6,8 @@
 //! costs one comparison. Otherwise the request waits a moment for the feed. Past that moment its
 //! page is read afresh: a read that begins now sees every earlier commit.
 
+use std::time::Duration;
+
 use base_clock::Boottime;
 use millpond_db::Position;
 use millpond_http::Response;
@@ -28,7 +30,9 @@ impl Ask {
         match self.core.store.get(&self.key, Boottime::now()) {
             Ok(hit) => {
                 self.page.counters.hit(0);
-                AnswerKind::Hit.of(self.respond(hit.value(), CacheStatus::Hit.line()))
+                let timing = self.timing(Duration::ZERO, Duration::ZERO);
+                let lines = self.lines(CacheStatus::Hit, timing);
+                AnswerKind::Hit.of(self.respond(hit.value(), lines))
             }
             Err(why) => self.answer(why).await,
         }

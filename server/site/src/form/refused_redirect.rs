@@ -65,8 +65,8 @@ impl Ask {
         match rendered {
             RenderedForm::Alone(prepared) => {
                 let request = self.visitor.request().as_request();
-                let timing = (database, now.since(before));
-                let mut lines = CacheStatus::Form.timed(timing).to_vec();
+                let timing = self.timing(database, now.since(before));
+                let mut lines = self.lines(CacheStatus::Form, timing).to_vec();
                 for cookie in self.generation.sessions.end_flash(&request) {
                     lines.extend_from_slice(format!("Set-Cookie: {cookie}\r\n").as_bytes());
                 }

@@ -34,7 +34,7 @@ fn the_second_request_is_a_hit() {
     let miss = site.get("/read?id=1");
     assert_eq!((miss.status, miss.cache()), (200, "fwd=miss; stored"));
     assert_eq!(miss.body, "<main>One: a &lt; b</main>");
-    assert!(miss.field("server-timing").starts_with("db;dur="));
+    assert_eq!(miss.field("server-timing"), "");
     let hit = site.get("/read?id=1");
     assert_eq!(
         (hit.status, hit.cache(), &*hit.body),
@@ -135,6 +135,31 @@ fn objects_are_shared_between_pages_when_they_make_one_state() {
     let before = site.site.stats().store.stored;
     site.get("/api/1");
     assert!(site.site.stats().store.stored > before);
+}
+
+#[test]
+fn a_page_that_is_made_tells_its_times_and_a_stored_one_none_of_them() {
+    let options = |cache| SiteOptions {
+        cache,
+        is_timed: true,
+        ..SiteOptions::default()
+    };
+    let site = TestSite::with(READ, options(true));
+    let miss = site.get("/read?id=1");
+    let times = miss.field("server-timing");
+    assert!(times.starts_with("cache;desc=miss, queue;dur="), "{times}");
+    for step in [", db;dur=", ", render;dur="] {
+        assert!(times.contains(step), "{times}");
+    }
+    // The workers' service tells of hits.
+    let hit = site.get("/read?id=1");
+    assert_eq!((hit.cache(), hit.field("server-timing")), ("hit", ""));
+    let uncached = TestSite::with(READ, options(false)).get("/read?id=1");
+    let times = uncached.field("server-timing");
+    assert!(
+        times.starts_with("cache;desc=bypass, queue;dur="),
+        "{times}"
+    );
 }
 
 #[test]
