@@ -7,11 +7,13 @@
 //! - `source`: the figures that a server has; `host`: those of its process and machine;
 //! - `sampler`: what has been added since the sample before, and the thread that takes samples;
 //! - `history`: the file, and what is written to it;
+//! - `report`: the history as a report, for `millpond stats` and each night;
 //! - `files`: the pages, which are in `site/` and built into the program;
 //! - `service`: requests for the console, and what its pages may ask the server to do.
 
 mod files;
 mod history;
+mod report;
 mod sampler;
 mod service;
 mod source;
@@ -25,6 +27,7 @@ use millpond_site::{Problem, Site, Sites};
 
 pub use files::FILES;
 pub use history::History;
+pub use report::HistoryReport;
 pub use sampler::Sampler;
 pub use service::ConsoleService;
 pub use source::{

@@ -12,6 +12,7 @@ mod events;
 mod failure;
 mod https;
 pub mod new_site;
+mod nightly;
 mod output;
 mod reminder;
 mod rights;

@@ -5,8 +5,10 @@
 
 use std::fmt::Display;
 use std::io::{self, Write as _};
+use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::SystemTime;
+use std::{fs, process};
 
 use serde_json::json;
 use time::OffsetDateTime;
@@ -29,6 +31,22 @@ pub(crate) fn write_out(text: &str) -> CommandResult {
         )),
         _ => Ok(()),
     }
+}
+
+/// Writes a file beside the one with this name, and renames it.
+pub(crate) fn replace_file(path: &Path, text: &str) -> io::Result<()> {
+    let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    if path.metadata().is_ok_and(|file| !file.is_file()) {
+        return fs::write(path, text);
+    }
+    let mut draft = path.clone().into_os_string();
+    draft.push(format!(".{}", process::id()));
+    let mut file = fs::File::create_new(&draft)?;
+    let written = file
+        .write_all(text.as_bytes())
+        .and_then(|()| file.sync_all());
+    let written = written.and_then(|()| fs::rename(&draft, &path));
+    written.inspect_err(|_| drop(fs::remove_file(&draft)))
 }
 
 /// True if what the server says is JSON lines.

@@ -91,12 +91,19 @@ pub(crate) fn keep_sandbox(config: &mut Config, inherited: &Inherited) {
     }
 }
 
-/// Confines the process to what the configuration needs, unless it says otherwise.
-pub(crate) fn confine(dir: &Path, config: &Config, is_dev: bool) -> CommandResult {
+/// Confines the process to what the configuration needs and the folder of `reports`, unless it says
+/// otherwise.
+pub(crate) fn confine(
+    dir: &Path,
+    config: &Config,
+    reports: Option<&Path>,
+    is_dev: bool,
+) -> CommandResult {
     if !config.sandbox {
         return Ok(());
     }
-    let reach = reach(dir, config, is_dev)?;
+    let mut reach = reach(dir, config, is_dev)?;
+    reach.write.extend(reports.map(Path::to_owned));
     let missing = sandbox::enter(&reach).map_err(|error| {
         CommandFailure::new(format!("cannot enter the sandbox: {error}"))
             .hint("server.sandbox = false serves without it")

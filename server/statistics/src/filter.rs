@@ -155,6 +155,11 @@ impl Period {
         }
     }
 
+    /// Returns the first second, and the first one behind it, since 1970.
+    pub fn seconds(self) -> (i64, i64) {
+        (self.from, self.to)
+    }
+
     pub(crate) fn has(self, time: i64) -> bool {
         (self.from..self.to).contains(&time)
     }

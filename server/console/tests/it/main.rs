@@ -3,5 +3,6 @@
 mod browser;
 mod history;
 mod pages;
+mod report;
 mod support;
 mod volume;

@@ -2,6 +2,7 @@
 
 mod running;
 
+use std::fs;
 use std::io::{self, IsTerminal as _};
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -24,6 +25,7 @@ use crate::console;
 use crate::events::Events;
 use crate::failure::{CommandFailure, CommandResult};
 use crate::https::Https;
+use crate::nightly::NightlyReports;
 use crate::output::{self, note};
 use crate::rights;
 use crate::server::start_sites;
@@ -56,6 +58,10 @@ pub(crate) struct ServeArgs {
     /// Become this user instead of server.user, if root starts the server
     #[arg(long, value_name = "USER")]
     user: Option<String>,
+    /// Write a report of each day into this folder in the night after it, from the history of
+    /// figures
+    #[arg(long, value_name = "DIR")]
+    every_night: Option<PathBuf>,
     /// Keep nothing in memory: every request goes to the database
     #[arg(long)]
     no_cache: bool,
@@ -91,7 +97,8 @@ impl ServeArgs {
         rights::become_user(&self.site, &config)?;
         let successor = Successor::prepare(&sockets.named(), config.sandbox);
         let notifier = Notifier::connect();
-        rights::confine(&self.site, &config, dev)?;
+        let reports = self.reports(&config)?;
+        rights::confine(&self.site, &config, self.every_night.as_deref(), dev)?;
         let events = Events::listen()?;
         let log = open_log(&config)?;
         let mut https = Https::open(&self.site, &config)?;
@@ -139,6 +146,7 @@ impl ServeArgs {
             admin::start(admin, &readiness, shown, served, &events.sender)
         });
         let admin = admin.transpose()?;
+        let reports = NightlyReports::start(reports.filter(|_| console.is_some()))?;
         let mut running = RunningServer {
             upgrade: Upgrade::new(successor, &events.sender),
             notifier: notifier.unwrap_or_else(|error| {
@@ -153,6 +161,7 @@ impl ServeArgs {
             domain: self.domain,
             admin,
             console,
+            reports,
             dir: self.site,
             database: self.database,
             config,
@@ -180,6 +189,22 @@ impl ServeArgs {
         }
         config.check_tls()?;
         Ok(config)
+    }
+
+    /// The history and the folder for the reports of each night, if they are wanted.
+    fn reports(&self, config: &Config) -> CommandResult<Option<(PathBuf, PathBuf)>> {
+        let Some(folder) = &self.every_night else {
+            return Ok(None);
+        };
+        let history = config.admin.and_then(|_| config.history(&self.site));
+        let history = history.ok_or_else(|| {
+            CommandFailure::usage("--every-night has no history of figures to report")
+                .hint("write [admin] and listen = \"127.0.0.1:9180\" into millpond.toml")
+        })?;
+        fs::create_dir_all(folder).map_err(|error| {
+            CommandFailure::new(format!("--every-night {}: {error}", folder.display()))
+        })?;
+        Ok(Some((history, folder.clone())))
     }
 
     /// True if this server is for development: if that is asked for, and by default on a terminal.

@@ -1,18 +1,20 @@
-//! `millpond stats`: the figures of access logs.
+//! `millpond stats`: the figures of access logs, or of the history of a server.
 
-use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
-use std::{fs, process};
+use std::{fs, io};
 
+use base_chart::Report;
 use clap::Args;
+use millpond_console::HistoryReport;
 use millpond_site::Config;
 use millpond_statistics::{Filters, Options, Period, count};
+use serde_json::Value;
 
 use crate::failure::{CommandFailure, CommandResult};
-use crate::output::{note, write_out};
+use crate::output::{note, replace_file, write_out};
 
 /// Show the figures of access logs: days, addresses, visitors, answers, peaks and where they came
-/// from
+/// from; or of the server's history
 #[derive(Args)]
 pub(crate) struct StatsArgs {
     /// Logs in the combined, common or a JSON format, plain, gzip or zstd; - is standard input.
@@ -21,6 +23,10 @@ pub(crate) struct StatsArgs {
     /// The site whose log is read if no file is given
     #[arg(long, default_value = ".", value_name = "DIR")]
     site: PathBuf,
+    /// Show the history of figures that the console of the site's server keeps: every request by
+    /// day, hour and route, also without an access log
+    #[arg(long, conflicts_with_all = ["files", "filters", "query"])]
+    history: bool,
     /// Count from this day or time on, by the clock of the log: 2026-11-29, 2026-11-29T12:30
     #[arg(long, value_name = "TIME")]
     from: Option<Period>,
@@ -48,6 +54,31 @@ pub(crate) struct StatsArgs {
 
 impl StatsArgs {
     pub(crate) fn run(self) -> CommandResult {
+        match self.history {
+            true => self.of_history(),
+            false => self.of_logs(),
+        }
+    }
+
+    fn of_history(&self) -> CommandResult {
+        let site = self.site.display();
+        let file = Config::read(&self.site)?.history(&self.site);
+        let file = file
+            .ok_or_else(|| CommandFailure::new(format!("{site}: admin.history is off")))?
+            .canonicalize()
+            .map_err(|error| {
+                CommandFailure::new(format!("{site} has no history of figures yet: {error}"))
+                    .hint("a server keeps one if its millpond.toml has [admin] and listen = \"127.0.0.1:9180\"")
+            })?;
+        let period = Period::new(self.from, self.to).seconds();
+        let read = HistoryReport::read(&file, period, self.top).map_err(CommandFailure::new)?;
+        let read = read.ok_or_else(|| {
+            CommandFailure::new(format!("{} has no figures of that time", file.display()))
+        })?;
+        self.write(|| read.json().clone(), || read.report())
+    }
+
+    fn of_logs(self) -> CommandResult {
         let mut filters = Filters::default();
         for filter in &self.filters {
             filters.add(filter).map_err(|error| {
@@ -63,7 +94,7 @@ impl StatsArgs {
         let files = if self.files.is_empty() {
             logs_of(&self.site)?
         } else {
-            self.files
+            self.files.clone()
         };
         let whole = |path: &PathBuf| path.canonicalize().ok();
         let report = self.report.as_ref().and_then(whole);
@@ -77,38 +108,28 @@ impl StatsArgs {
         for remark in remarks.chain(statistics.problems.iter().cloned()) {
             note(format_args!("note: {remark}"));
         }
-        let report = || statistics.report(self.top);
+        self.write(|| statistics.json(self.top), || statistics.report(self.top))?;
+        let broken = || CommandFailure::new("a log breaks off, see the note");
+        statistics.is_whole.then_some(()).ok_or_else(broken)
+    }
+
+    /// Writes the figures as it is asked for.
+    fn write(&self, json: impl Fn() -> Value, report: impl Fn() -> Report) -> CommandResult {
         match &self.report {
             _ if self.json => {
-                let mut text = format!("{:#}", statistics.json(self.top));
+                let mut text = format!("{:#}", json());
                 // A terminal would obey these, which JSON permits.
                 for c in '\u{7f}'..='\u{9f}' {
                     text = text.replace(c, &format!("\\u{:04x}", u32::from(c)));
                 }
-                write_out(&text)?;
+                write_out(&text)
             }
-            None => write_out(report().to_text().trim_end())?,
-            Some(path) => replace(path, &report().to_html()).map_err(|error| {
+            None => write_out(report().to_text().trim_end()),
+            Some(path) => replace_file(path, &report().to_html()).map_err(|error| {
                 CommandFailure::new(format!("cannot write {}: {error}", path.display()))
-            })?,
+            }),
         }
-        let broken = || CommandFailure::new("a log breaks off, see the note");
-        statistics.is_whole.then_some(()).ok_or_else(broken)
     }
-}
-
-/// Writes a file beside the one with this name, and renames it.
-fn replace(path: &Path, text: &str) -> io::Result<()> {
-    let path = path.canonicalize().unwrap_or_else(|_| path.to_owned());
-    if path.metadata().is_ok_and(|file| !file.is_file()) {
-        return fs::write(path, text);
-    }
-    let mut draft = path.clone().into_os_string();
-    draft.push(format!(".{}", process::id()));
-    let mut file = fs::File::create_new(&draft)?;
-    let written = file.write_all(text.as_bytes());
-    let written = written.and_then(|()| fs::rename(&draft, &path));
-    written.inspect_err(|_| drop(fs::remove_file(&draft)))
 }
 
 /// The access log of a site and those that were rotated from it, the oldest first.

@@ -7,7 +7,9 @@ use std::process::Stdio;
 use lab_testkit::fast_dir;
 use serde_json::Value;
 
-use crate::support::{Connection, fail, millpond, new_site, run, serve, site_with, text, write};
+use crate::support::{
+    Connection, fail, millpond, new_site, run, serve, serve_with, site_with, text, write,
+};
 
 const LINE: &str =
     "192.0.2.1 - - [29/Nov/2026:12:30:00 +0000] \"GET /a?b=1 HTTP/1.1\" 200 99 \"-\" \"curl/8\"\n";
@@ -293,4 +295,101 @@ fn odd_names_and_letters_are_shown_and_a_log_is_never_overwritten() {
         said.contains("cannot read ") && said.contains("Not a directory"),
         "{said}"
     );
+}
+
+const ADMIN: &str = "[admin]\nlisten = \"127.0.0.1:0\"\n";
+
+#[test]
+fn the_history_of_a_server_is_shown_without_a_log() {
+    let site = site_with(ADMIN);
+    let (_, said) = fail(site.path(), &["stats", "--history"]);
+    assert!(said.contains("no history of figures yet"), "{said}");
+    let server = serve(site.path());
+    let mut connection = Connection::open(server.address());
+    for _ in 0..5 {
+        assert_eq!(connection.get("/").status, 200);
+    }
+    assert_eq!(connection.get("/nothing").status, 404);
+    drop(connection);
+    // The last sample is taken at the end.
+    server.stop();
+    let output = run(site.path(), &["stats", "--history", "--json"]);
+    let figures: Value = serde_json::from_slice(&output.stdout).unwrap();
+    for (name, count) in [
+        ("requests", 6),
+        ("hits", 4),
+        ("made", 1),
+        ("2xx", 5),
+        ("4xx", 1),
+    ] {
+        assert_eq!(figures["totals"][name], count, "{name}: {figures}");
+    }
+    assert_eq!(figures["routes"][0]["route"], "/", "{figures}");
+    let shown = text(&run(site.path(), &["stats", "--history"]).stdout);
+    assert!(shown.contains("Each day beside the day before"), "{shown}");
+    let (status, said) = fail(site.path(), &["stats", "--history", "--from", "2031-01-01"]);
+    assert!(
+        status == 1 && said.contains("no figures of that time"),
+        "{said}"
+    );
+    let (status, _) = fail(site.path(), &["stats", "--history", "access.log"]);
+    assert_eq!(status, 2);
+}
+
+#[test]
+fn the_report_of_yesterday_is_written_whole_or_the_log_says_why_not() {
+    let (status, said) = fail(new_site().path(), &["serve", "--every-night", "reports"]);
+    assert!(
+        status == 2 && said.contains("no history of figures"),
+        "{said}"
+    );
+    let settings = format!("{ADMIN}[server]\nsandbox = false\n");
+    let site = site_with(&settings);
+    serve(site.path()).stop();
+    let history = rusqlite::Connection::open(site.path().join("site.history.db")).unwrap();
+    // Of today the report is written tomorrow.
+    history
+        .execute_batch(
+            "insert into sample (grain, at, span_ms, requests, pages, hits, misses, waits, bypassed,
+               made, fill_us, database_us, refused, shed, bytes_out)
+             select 3600, unixepoch() / 3600 * 3600 - 86400, 3600000, 4711, 4000, 3000, 1000, 0, 0,
+               1000, 1000, 900, 1, 2, 1000000",
+        )
+        .unwrap();
+    let query = "select date('now', '-1 day')";
+    let date: String = history.query_row(query, [], |row| row.get(0)).unwrap();
+    let folder = site.path().join("reports");
+    let flags = ["--every-night", folder.to_str().unwrap()];
+    let server = serve_with(site.path(), &flags);
+    server.wait_for(&format!("the report of {date} is in "));
+    let file = folder.join(format!("{date}.html"));
+    let report = fs::read_to_string(&file).unwrap();
+    assert!(
+        report.contains("4\u{202f}711") && report.trim_end().ends_with("</html>"),
+        "{report}"
+    );
+    let files = || fs::read_dir(&folder).unwrap().count();
+    assert_eq!(files(), 1);
+    server.stop();
+    // A disk that is full.
+    fs::remove_file(&file).unwrap();
+    std::os::unix::fs::symlink("/dev/full", &file).unwrap();
+    let server = serve_with(site.path(), &flags);
+    let said = server.wait_for_line("cannot be written", 1);
+    assert!(
+        said.contains("error: ") && said.contains("No space left"),
+        "{said}"
+    );
+    assert_eq!(server.get("/").status, 200);
+    assert!(server.stop().0.success());
+    // In the sandbox the folder may be written, and what is there stays.
+    fs::remove_file(&file).unwrap();
+    write(site.path(), "millpond.toml", ADMIN);
+    serve_with(site.path(), &flags).wait_for("the report of ");
+    let written = fs::metadata(&file).unwrap().modified().unwrap();
+    let server = serve_with(site.path(), &flags);
+    assert_eq!(server.get("/").status, 200);
+    let (_, said) = server.stop();
+    assert!(!said.contains("the report of "), "{said}");
+    assert_eq!(fs::metadata(&file).unwrap().modified().unwrap(), written);
 }

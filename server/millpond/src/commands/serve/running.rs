@@ -21,6 +21,7 @@ use crate::admin::Readiness;
 use crate::events::{Event, Events};
 use crate::failure::{CommandFailure, CommandResult};
 use crate::https::Https;
+use crate::nightly::NightlyReports;
 use crate::output::{self, log, note, say};
 
 /// How often a server of https looks whether the operator is to be reminded of something.
@@ -108,6 +109,7 @@ pub(super) struct RunningServer {
     pub(super) admin: Option<Workers>,
     /// The console on the owner's listener.
     pub(super) console: Option<Arc<Console>>,
+    pub(super) reports: Option<NightlyReports>,
     pub(super) dir: PathBuf,
     pub(super) database: DatabaseOption,
     /// The configuration in use: as read at the start, with the later changes that could be
@@ -356,6 +358,7 @@ impl RunningServer {
         for workers in [&mut self.redirect, &mut self.admin].into_iter().flatten() {
             let _ = workers.stop();
         }
+        drop(self.reports.take());
         if let Some(console) = &self.console {
             console.stop();
         }
