@@ -21,6 +21,7 @@ mod dev_refusals;
 mod explain;
 mod fixing;
 mod form_errors;
+mod grafana;
 mod guards;
 mod hostile;
 mod hostile_tls;

@@ -6,9 +6,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use crate::support::{Connection, Server, admin, serve, write};
 
 /// Samples by name and labels, as they are written.
-type Samples = BTreeMap<String, f64>;
+pub(crate) type Samples = BTreeMap<String, f64>;
 
-fn site() -> tempfile::TempDir {
+pub(crate) fn site() -> tempfile::TempDir {
     let dir = lab_testkit::fast_dir();
     for (name, contents) in [
         (
@@ -34,7 +34,7 @@ fn site() -> tempfile::TempDir {
 }
 
 /// Asks for the metrics in a format.
-fn metrics(server: &Server, accept: &str) -> (String, String) {
+pub(crate) fn metrics(server: &Server, accept: &str) -> (String, String) {
     let admin = admin(server);
     let address = admin.trim_start_matches("http://").trim_end_matches('/');
     let mut connection = Connection::open(address.parse().unwrap());
@@ -56,7 +56,7 @@ fn family_of<'n>(name: &'n str, kinds: &BTreeMap<String, String>, is_open: bool)
 }
 
 /// The labels of a sample, in pairs.
-fn labels_of(text: &str) -> Vec<(String, String)> {
+pub(crate) fn labels_of(text: &str) -> Vec<(String, String)> {
     let mut labels = Vec::new();
     let mut rest = text;
     while !rest.is_empty() {
@@ -82,7 +82,7 @@ fn labels_of(text: &str) -> Vec<(String, String)> {
 
 /// Reads a text and checks it by the rules of its format.
 #[track_caller]
-fn read(text: &str, is_open: bool) -> Samples {
+pub(crate) fn read(text: &str, is_open: bool) -> Samples {
     let (mut kinds, mut helps) = (BTreeMap::new(), BTreeSet::new());
     let (mut samples, mut ended, mut family) = (Samples::new(), BTreeSet::new(), String::new());
     let mut lines = text.lines().collect::<Vec<_>>();
