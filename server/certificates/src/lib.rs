@@ -7,7 +7,8 @@
 //! a database.
 //!
 //! Choosing a certificate for a client ([`Certificates`]) happens on a worker and neither waits nor
-//! locks. All else is done by threads of this crate, one for each source.
+//! locks. All else is done by threads of this crate, one for each source. The client that asks
+//! authorities also posts what the program has for others ([`WebClient`]).
 
 mod acme;
 mod config;
@@ -26,7 +27,7 @@ mod trust;
 
 pub use acme::{
     AcmeOptions, AcmeRenewal, AcmeReport, AcmeTiming, CertificateStorage, FileStorage,
-    LETS_ENCRYPT, PreparedRenewal,
+    LETS_ENCRYPT, PreparedRenewal, WebClient,
 };
 pub use config::{ClientCertificates, TlsOptions, server_config};
 pub use error::Error;

@@ -64,7 +64,7 @@ pub(crate) fn start(
                     Response::text(404, paths).into()
                 }
             };
-            let parts = SiteFigures(Arc::clone(&sites));
+            let parts = SiteFigures::new(&sites);
             Admin::new(Arc::clone(&served), parts, unready, other)
         }
     };
@@ -80,7 +80,13 @@ pub(crate) fn start(
 }
 
 /// Figures of the sites, of all together.
-struct SiteFigures(Arc<Sites>);
+pub(crate) struct SiteFigures(Arc<Sites>);
+
+impl SiteFigures {
+    pub(crate) fn new(sites: &Arc<Sites>) -> Self {
+        Self(Arc::clone(sites))
+    }
+}
 
 /// A figure of a site: its name, the end of its name as a metric, its meaning and its value.
 type SiteFigure = (

@@ -13,6 +13,7 @@ mod failure;
 mod https;
 pub mod new_site;
 mod nightly;
+mod otlp;
 mod output;
 mod reminder;
 mod rights;

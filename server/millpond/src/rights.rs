@@ -138,6 +138,9 @@ fn reach(dir: &Path, config: &Config, is_dev: bool) -> Result<Reach, Problem> {
         // SQLite keeps files of its own beside it.
         add_folders(&mut reach.write, &history);
     }
+    if config.otlp.is_some() {
+        add_names(&mut reach);
+    }
     for host in &config.hosts {
         add_site(&mut reach, &host.site, &host.read()?);
     }
@@ -176,11 +179,7 @@ fn add_site(reach: &mut Reach, dir: &Path, config: &Config) {
     }
     let tls = &config.tls;
     if !tls.domains.is_empty() {
-        add_paths(&mut reach.read, NAMES);
-        add_folders(&mut reach.read, Path::new(RESOLVER));
-        for name in ["SSL_CERT_FILE", "SSL_CERT_DIR"] {
-            reach.read.extend(env::var_os(name).map(PathBuf::from));
-        }
+        add_names(reach);
     }
     // Without it certificates are in the site's folder, or in the database.
     if let Some(storage) = &tls.storage {
@@ -194,6 +193,15 @@ fn add_site(reach: &mut Reach, dir: &Path, config: &Config) {
     let files = files.chain(tls.client_authorities.clone());
     for file in files.chain(tls.acme_trust.clone()) {
         add_folders(&mut reach.read, &file);
+    }
+}
+
+/// Adds what it takes to ask another server by its name.
+fn add_names(reach: &mut Reach) {
+    add_paths(&mut reach.read, NAMES);
+    add_folders(&mut reach.read, Path::new(RESOLVER));
+    for name in ["SSL_CERT_FILE", "SSL_CERT_DIR"] {
+        reach.read.extend(env::var_os(name).map(PathBuf::from));
     }
 }
 

@@ -13,6 +13,7 @@ use serde_json::{Map, Value};
 use crate::figures::insert;
 use crate::metrics::{MetricsFormat, MetricsText};
 use crate::own_figures::OwnFigures;
+use crate::request_tables::RequestTables;
 use crate::{Figure, Figures};
 
 /// The figures of all parts, as a JSON object.
@@ -55,7 +56,10 @@ impl<P: Figures, R, F> Admin<P, R, F> {
 
     fn metrics(&self, format: MetricsFormat) -> Reply {
         let mut metrics = MetricsText::new(format);
-        metrics.requests(&self.served.requests(), |label| self.parts.route(label));
+        let requests = self.served.requests();
+        metrics.requests(&RequestTables::new(&requests, |label| {
+            self.parts.route(label)
+        }));
         self.each_figure(&mut |figure| metrics.figure(figure));
         Response::builder(200)
             .field("Content-Type", format.media_type())

@@ -1,12 +1,11 @@
 //! Figures and counted requests as text: the format 0.0.4 of Prometheus, and OpenMetrics 1.0.
 
-use std::collections::BTreeMap;
 use std::fmt::{Display, Write as _};
-use std::sync::Arc;
 
-use millpond_http::{LATENCY_EDGES, Request, RequestCounts, Version};
+use millpond_http::Request;
 
-use crate::figures::{Figure, FigureValue, RouteLabels};
+use crate::figures::{Figure, FigureValue};
+use crate::request_tables::{RequestFamily, RequestFamilyKind, RequestTables};
 
 /// Format of the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -70,54 +69,6 @@ pub(crate) struct MetricsText {
     family: String,
 }
 
-/// Boundaries of the duration of requests in OpenTelemetry, in nanoseconds.
-const BOUNDARIES: [u64; 14] = [
-    5_000_000,
-    10_000_000,
-    25_000_000,
-    50_000_000,
-    75_000_000,
-    100_000_000,
-    250_000_000,
-    500_000_000,
-    750_000_000,
-    1_000_000_000,
-    2_500_000_000,
-    5_000_000_000,
-    7_500_000_000,
-    10_000_000_000,
-];
-
-/// Every second edge, for times that are short beside those boundaries.
-const FINER: usize = 2;
-
-/// Requests with the same labels.
-#[derive(Default)]
-struct Durations {
-    nanos: u64,
-    body_bytes: u64,
-    /// By [`LATENCY_EDGES`].
-    buckets: Vec<u64>,
-}
-
-impl Durations {
-    fn add(&mut self, counts: &RequestCounts) {
-        self.nanos += counts.nanos;
-        self.body_bytes += counts.body_bytes;
-        self.buckets.resize(counts.buckets.len(), 0);
-        for (sum, requests) in self.buckets.iter_mut().zip(counts.buckets) {
-            *sum += requests;
-        }
-    }
-
-    fn requests(&self) -> u64 {
-        self.buckets.iter().sum()
-    }
-}
-
-/// Requests by their labels, as they are written.
-type ByLabels = BTreeMap<String, Durations>;
-
 impl MetricsText {
     pub(crate) fn new(format: MetricsFormat) -> Self {
         let mut metrics = Self {
@@ -174,89 +125,40 @@ impl MetricsText {
             false => MetricKind::Gauge,
         };
         self.begin(figure.metric, kind, figure.help);
-        let labels = figure
-            .label
-            .map_or_else(String::new, |label| labels(&[label]));
+        let labels = labels(figure.label.as_slice());
         match figure.value {
             FigureValue::Count(count) => self.sample(figure.metric, &labels, count),
             FigureValue::Number(number) => self.sample(figure.metric, &labels, number),
         }
     }
 
-    /// Writes the requests, whose labels `route` explains.
-    pub(crate) fn requests(
-        &mut self,
-        counts: &[RequestCounts],
-        route: impl Fn(u32) -> RouteLabels,
-    ) {
-        let (mut of_http, mut of_route, mut of_client) =
-            (ByLabels::new(), ByLabels::new(), ByLabels::new());
-        for counts in counts {
-            let route = match counts.label {
-                RequestCounts::MERGED => RouteLabels {
-                    route: Some(Arc::from("other")),
-                    result: "other",
-                    ..RouteLabels::default()
-                },
-                // The connection answered by itself.
-                0 => RouteLabels {
-                    result: match counts.status {
-                        429 | 503 => "refused",
-                        400.. => "error",
-                        _ => "none",
-                    },
-                    ..RouteLabels::default()
-                },
-                label => route(label),
-            };
-            of_http
-                .entry(http_labels(counts, &route))
-                .or_default()
-                .add(counts);
-            of_route
-                .entry(route_labels(&route, false))
-                .or_default()
-                .add(counts);
-            of_client
-                .entry(route_labels(&route, true))
-                .or_default()
-                .add(counts);
-        }
-        let metric = "http_server_request_duration_seconds";
-        let help = "Time from the last byte of a request to the last byte of its response.";
-        self.histograms(metric, help, &of_http, &BOUNDARIES);
-        let finer: Vec<u64> = LATENCY_EDGES.into_iter().step_by(FINER).collect();
-        let metric = "millpond_request_duration_seconds";
-        let help = "The same time, finer, by route and result.";
-        self.histograms(metric, help, &of_route, &finer);
-        let metric = "millpond_requests_total";
-        let help = "Requests that were answered or given up.";
-        self.counters(metric, help, &of_client, Durations::requests);
-        let metric = "millpond_response_body_bytes_total";
-        let help = "Bytes of responses without their heads.";
-        self.counters(metric, help, &of_client, |durations| durations.body_bytes);
-    }
-
-    fn counters(&mut self, metric: &str, help: &str, all: &ByLabels, of: fn(&Durations) -> u64) {
-        self.begin(metric, MetricKind::Counter, help);
-        for (labels, durations) in all {
-            self.sample(metric, labels, of(durations));
+    /// Writes the requests.
+    pub(crate) fn requests(&mut self, tables: &RequestTables) {
+        for family in tables.families() {
+            match &family.kind {
+                RequestFamilyKind::Histogram(boundaries) => self.histograms(&family, boundaries),
+                RequestFamilyKind::Counter(of) => {
+                    self.begin(family.metric, MetricKind::Counter, family.help);
+                    for (all, durations) in family.series {
+                        self.sample(family.metric, &labels(all), of(durations));
+                    }
+                }
+            }
         }
     }
 
-    fn histograms(&mut self, metric: &str, help: &str, all: &ByLabels, boundaries: &[u64]) {
-        self.begin(metric, MetricKind::Histogram, help);
+    fn histograms(&mut self, family: &RequestFamily<'_>, boundaries: &[u64]) {
+        let metric = family.metric;
+        self.begin(metric, MetricKind::Histogram, family.help);
         let (bucket, sum, count) = ["_bucket", "_sum", "_count"]
             .map(|part| format!("{metric}{part}"))
             .into();
-        for (labels, durations) in all {
+        for (all, durations) in family.series {
+            let labels = labels(all);
             let comma = if labels.is_empty() { "" } else { "," };
-            let (mut below, mut at) = (0, 0);
-            for boundary in boundaries {
-                while LATENCY_EDGES.get(at).is_some_and(|edge| edge <= boundary) {
-                    below += durations.buckets[at];
-                    at += 1;
-                }
+            let mut below = 0;
+            for (boundary, requests) in boundaries.iter().zip(durations.between(boundaries)) {
+                below += requests;
                 let seconds = *boundary as f64 / 1e9;
                 let le = match self.format {
                     MetricsFormat::Prometheus => format!("{seconds}"),
@@ -266,8 +168,8 @@ impl MetricsText {
             }
             let requests = durations.requests();
             self.sample(&bucket, &format!("{labels}{comma}le=\"+Inf\""), requests);
-            self.sample(&sum, labels, durations.nanos as f64 / 1e9);
-            self.sample(&count, labels, requests);
+            self.sample(&sum, &labels, durations.nanos as f64 / 1e9);
+            self.sample(&count, &labels, requests);
         }
     }
 
@@ -281,68 +183,16 @@ impl MetricsText {
 }
 
 /// Labels as they are written.
-fn labels(labels: &[(&str, &str)]) -> String {
+fn labels<V: AsRef<str>>(labels: &[(&str, V)]) -> String {
     let mut text = String::new();
     for (name, value) in labels {
         let comma = if text.is_empty() { "" } else { "," };
         let value = value
+            .as_ref()
             .replace('\\', "\\\\")
             .replace('"', "\\\"")
             .replace('\n', "\\n");
         let _ = write!(text, "{comma}{name}=\"{value}\"");
     }
     text
-}
-
-/// Labels by the conventions of OpenTelemetry. A request that got no response has no status.
-fn http_labels(counts: &RequestCounts, route: &RouteLabels) -> String {
-    let status = counts.status.to_string();
-    let mut all = vec![
-        ("http_request_method", counts.method),
-        (
-            "url_scheme",
-            if counts.is_secure { "https" } else { "http" },
-        ),
-    ];
-    if counts.status != 0 {
-        all.push(("http_response_status_code", &status));
-    }
-    if let Some(route) = &route.route {
-        all.push(("http_route", route));
-    }
-    if let Some(version) = counts.version {
-        let version = match version {
-            Version::Http10 => "1.0",
-            Version::Http11 => "1.1",
-            Version::Http2 => "2",
-        };
-        all.push(("network_protocol_version", version));
-    }
-    if counts.status >= 500 {
-        all.push(("error_type", &status));
-    }
-    if let Some(site) = &route.site {
-        all.push(("site", site));
-    }
-    labels(&all)
-}
-
-fn route_labels(route: &RouteLabels, with_client: bool) -> String {
-    let mut all = Vec::new();
-    if let Some(site) = &route.site {
-        all.push(("site", &**site));
-    }
-    if let Some(route) = &route.route {
-        all.push(("route", route));
-    }
-    let result = if route.result.is_empty() {
-        "none"
-    } else {
-        route.result
-    };
-    all.push(("result", result));
-    if with_client {
-        all.push(("crawler", if route.is_crawler { "true" } else { "false" }));
-    }
-    labels(&all)
 }

@@ -112,6 +112,10 @@ pub struct Config {
     pub admin: Option<SocketAddr>,
     /// The file with the history of figures (`admin.history`).
     pub history: KeptFile,
+    /// The URL to which figures are sent (`admin.otlp`).
+    pub otlp: Option<String>,
+    /// The time between two times at which figures are sent (`admin.otlp_interval`).
+    pub otlp_interval: Duration,
     /// The age of the feed from which the server is not ready; zero is none (`admin.max_feed_age`).
     pub max_feed_age: Duration,
     /// How long a request may wait for its turn (`limits.deadline`).
@@ -190,6 +194,8 @@ impl Config {
             log_format: "",
             admin: None,
             history: KeptFile::default(),
+            otlp: None,
+            otlp_interval: Duration::ZERO,
             max_feed_age: Duration::ZERO,
             statics: StaticOptions::default(),
             deadline: Duration::ZERO,

@@ -1,4 +1,5 @@
 //! The little of an HTTP client that ACME needs: HTTPS, HTTP/1.1, one request on each connection.
+//! [`WebClient`](super::web_client::WebClient) makes it one for other servers, also by http.
 //!
 //! An order takes about a dozen requests every two months, so a pool of connections and HTTP/2
 //! would be of no use. All sizes and times are bounded.
@@ -19,7 +20,7 @@ use parking_lot::Mutex;
 use rustls::crypto::aws_lc_rs;
 use rustls::pki_types::ServerName;
 use rustls::{ClientConfig, RootCertStore};
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::{TcpStream, lookup_host};
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
@@ -39,6 +40,10 @@ const MOST_FIELDS: usize = 96;
 #[derive(Clone)]
 pub(super) struct AcmeHttpClient {
     tls: TlsConnector,
+    /// The setting that has the URL, for messages.
+    setting: &'static str,
+    /// True if a URL may be one of http.
+    allows_plain: bool,
     /// When the authority wants to be asked again: the latest moment that a refusal has named.
     asked_to_wait: Arc<Mutex<Option<SystemTime>>>,
 }
@@ -55,6 +60,23 @@ impl AcmeHttpClient {
             })?,
             None => system_roots()?,
         };
+        Self::with_roots(roots, "acme_directory", false)
+    }
+
+    /// A client for the URL in this setting, which trusts the system's roots if it is one of https.
+    pub(super) fn for_setting(setting: &'static str, is_secure: bool) -> Result<Self, Error> {
+        let roots = match is_secure {
+            true => system_roots()?,
+            false => RootCertStore::empty(),
+        };
+        Self::with_roots(roots, setting, true)
+    }
+
+    fn with_roots(
+        roots: RootCertStore,
+        setting: &'static str,
+        allows_plain: bool,
+    ) -> Result<Self, Error> {
         let mut config =
             ClientConfig::builder_with_provider(Arc::new(aws_lc_rs::default_provider()))
                 .with_safe_default_protocol_versions()
@@ -64,6 +86,8 @@ impl AcmeHttpClient {
         config.alpn_protocols = vec![b"http/1.1".to_vec()];
         Ok(Self {
             tls: TlsConnector::from(Arc::new(config)),
+            setting,
+            allows_plain,
             asked_to_wait: Arc::default(),
         })
     }
@@ -80,7 +104,8 @@ impl AcmeHttpClient {
         let url = request.uri().clone();
         let host = url.host().unwrap_or_default().to_owned();
         let failed = |what: String| TransportFailure(format!("{host}: {what}"));
-        if url.scheme_str() != Some("https") || host.is_empty() {
+        let is_secure = url.scheme_str() == Some("https");
+        if !is_secure && !self.allows_plain || host.is_empty() {
             return Err(failed(format!("{url} is no https:// URL")));
         }
         let (parts, body) = request.into_parts();
@@ -90,22 +115,35 @@ impl AcmeHttpClient {
         let body = body.map_err(|error| failed(error.to_string()))?;
         let text = request_text(&parts, &body);
         let bare = host.trim_start_matches('[').trim_end_matches(']');
-        let socket = connect(bare, url.port_u16().unwrap_or(443))
-            .await
-            .map_err(&failed)?;
-        let name = ServerName::try_from(bare.to_owned());
-        let name = name.map_err(|_| failed("this is no name of a server".to_owned()))?;
-        let connected = self.tls.connect(name, socket).await;
-        let mut stream = connected.map_err(|error| failed(tls_sentence(&error)))?;
+        let port = url.port_u16().unwrap_or(if is_secure { 443 } else { 80 });
+        let socket = connect(bare, port, self.setting).await.map_err(&failed)?;
         let is_head = parts.method == Method::HEAD;
-        let io = async {
-            stream.write_all(&text).await?;
-            stream.flush().await?;
-            read_response(&mut stream, is_head).await
+        let response = if is_secure {
+            let name = ServerName::try_from(bare.to_owned());
+            let name = name.map_err(|_| failed("this is no name of a server".to_owned()))?;
+            let connected = self.tls.connect(name, socket).await;
+            let stream = connected.map_err(|error| failed(self.tls_sentence(&error)))?;
+            talk(stream, &text, is_head).await
+        } else {
+            talk(socket, &text, is_head).await
         };
-        let response = io.await.map_err(|error| failed(error.to_string()))?;
+        let response = response.map_err(|error| failed(error.to_string()))?;
         self.note_refusal(&response);
         Ok(BytesResponse::from(response))
+    }
+
+    fn tls_sentence(&self, error: &io::Error) -> String {
+        let inner = error.get_ref().and_then(|inner| inner.downcast_ref());
+        match inner {
+            Some(rustls::Error::InvalidCertificate(_)) if self.allows_plain => {
+                format!("the server's own certificate is not trusted: {error}")
+            }
+            Some(rustls::Error::InvalidCertificate(_)) => format!(
+                "the ACME server's own certificate is not trusted: {error}; for a private authority, \
+                 name the file with its root in acme_trust"
+            ),
+            _ => format!("no TLS: {error}"),
+        }
     }
 
     fn note_refusal(&self, response: &Response<BodyWrapper<Bytes>>) {
@@ -177,12 +215,12 @@ fn system_roots() -> Result<RootCertStore, Error> {
 }
 
 /// Connects to the first address that accepts.
-async fn connect(host: &str, port: u16) -> Result<TcpStream, String> {
+async fn connect(host: &str, port: u16, setting: &str) -> Result<TcpStream, String> {
     const NO_ADDRESS: &str = "the name leads to no address (DNS)";
-    const CHECK: &str = "check acme_directory, and the DNS of this machine";
+    let check = format!("check {setting}, and the DNS of this machine");
     let addresses = lookup_host((host, port)).await;
-    let addresses = addresses.map_err(|error| format!("{NO_ADDRESS}: {error}; {CHECK}"))?;
-    let mut last = format!("{NO_ADDRESS}; {CHECK}");
+    let addresses = addresses.map_err(|error| format!("{NO_ADDRESS}: {error}; {check}"))?;
+    let mut last = format!("{NO_ADDRESS}; {check}");
     for address in addresses {
         let problem = match timeout(CONNECT_TIMEOUT, TcpStream::connect(address)).await {
             Ok(Ok(socket)) => return Ok(socket),
@@ -192,20 +230,20 @@ async fn connect(host: &str, port: u16) -> Result<TcpStream, String> {
                 CONNECT_TIMEOUT.as_secs()
             ),
         };
-        last = format!("{problem}; check acme_directory, and that this machine may connect there");
+        last = format!("{problem}; check {setting}, and that this machine may connect there");
     }
     Err(last)
 }
 
-fn tls_sentence(error: &io::Error) -> String {
-    let inner = error.get_ref().and_then(|inner| inner.downcast_ref());
-    match inner {
-        Some(rustls::Error::InvalidCertificate(_)) => format!(
-            "the ACME server's own certificate is not trusted: {error}; for a private authority, \
-             name the file with its root in acme_trust"
-        ),
-        _ => format!("no TLS: {error}"),
-    }
+/// Sends a request, and reads the response.
+async fn talk(
+    mut stream: impl AsyncRead + AsyncWrite + Unpin,
+    request: &[u8],
+    is_head: bool,
+) -> io::Result<Response<BodyWrapper<Bytes>>> {
+    stream.write_all(request).await?;
+    stream.flush().await?;
+    read_response(&mut stream, is_head).await
 }
 
 fn request_text(parts: &http::request::Parts, body: &[u8]) -> Vec<u8> {
@@ -230,7 +268,7 @@ fn request_text(parts: &http::request::Parts, body: &[u8]) -> Vec<u8> {
 
 /// Reads until the response is whole.
 async fn read_response(
-    stream: &mut (impl tokio::io::AsyncRead + Unpin),
+    stream: &mut (impl AsyncRead + Unpin),
     is_head: bool,
 ) -> io::Result<Response<BodyWrapper<Bytes>>> {
     let mut received = Vec::new();

@@ -23,6 +23,7 @@ mod shared_challenges;
 mod storage;
 mod storage_faults;
 mod stored_value;
+mod web_client;
 
 use std::fmt;
 use std::path::PathBuf;
@@ -34,6 +35,7 @@ use std::time::{Duration, SystemTime};
 use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
 
 pub use storage::{CertificateStorage, FileStorage};
+pub use web_client::WebClient;
 
 use self::renewer::Renewer;
 use crate::Error;

@@ -26,6 +26,7 @@ use crate::events::Events;
 use crate::failure::{CommandFailure, CommandResult};
 use crate::https::Https;
 use crate::nightly::NightlyReports;
+use crate::otlp::OtlpExport;
 use crate::output::{self, note};
 use crate::rights;
 use crate::server::start_sites;
@@ -147,6 +148,7 @@ impl ServeArgs {
         });
         let admin = admin.transpose()?;
         let reports = NightlyReports::start(reports.filter(|_| console.is_some()))?;
+        let otlp = OtlpExport::start(&config, &sites, server.group())?;
         let mut running = RunningServer {
             upgrade: Upgrade::new(successor, &events.sender),
             notifier: notifier.unwrap_or_else(|error| {
@@ -162,6 +164,7 @@ impl ServeArgs {
             admin,
             console,
             reports,
+            _otlp: otlp,
             dir: self.site,
             database: self.database,
             config,

@@ -34,6 +34,7 @@ mod log;
 mod manual;
 mod memory;
 mod metrics;
+mod otlp;
 mod page_redirects;
 mod promise;
 mod relay;

@@ -150,7 +150,7 @@ const MILLISECOND: Duration = Duration::from_millis(1);
 const DAY: Duration = Duration::from_secs(86_400);
 
 /// The settings, in the order of the manual.
-pub(super) const KEYS: [Key; 75] = [
+pub(super) const KEYS: [Key; 77] = [
     key(
         "server.listen",
         Address(|config| &mut config.listen),
@@ -453,6 +453,20 @@ pub(super) const KEYS: [Key; 75] = [
         "true",
     )
     .example("\"/var/lib/millpond/history.db\""),
+    absent(
+        "admin.otlp",
+        Text(|config| &mut config.otlp),
+        "\"http://127.0.0.1:4318/v1/metrics\"",
+    ),
+    key(
+        "admin.otlp_interval",
+        Time(
+            |config| &mut config.otlp_interval,
+            Duration::from_secs(1),
+            DAY,
+        ),
+        "\"60s\"",
+    ),
     absent(
         "log.access",
         Log(|config| &mut config.access_log),

@@ -22,6 +22,7 @@ use crate::events::{Event, Events};
 use crate::failure::{CommandFailure, CommandResult};
 use crate::https::Https;
 use crate::nightly::NightlyReports;
+use crate::otlp::OtlpExport;
 use crate::output::{self, log, note, say};
 
 /// How often a server of https looks whether the operator is to be reminded of something.
@@ -110,6 +111,7 @@ pub(super) struct RunningServer {
     /// The console on the owner's listener.
     pub(super) console: Option<Arc<Console>>,
     pub(super) reports: Option<NightlyReports>,
+    pub(super) _otlp: Option<OtlpExport>,
     pub(super) dir: PathBuf,
     pub(super) database: DatabaseOption,
     /// The configuration in use: as read at the start, with the later changes that could be
