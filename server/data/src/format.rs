@@ -36,7 +36,28 @@ const ENDINGS: [(&str, Format); 11] = [
     ("markdown", Format::Markdown),
 ];
 
+/// The endings that are read only where the settings name them: files of these names may be others.
+const NAMED: [(&str, Format); 4] = [
+    ("mdx", Format::Markdown),
+    ("html", Format::Markdown),
+    ("htm", Format::Markdown),
+    ("txt", Format::Csv),
+];
+
 impl Format {
+    /// The stem and the format of a file whose ending is one of those that the settings name, which
+    /// are more than those of [`of_name`](Self::of_name).
+    #[must_use]
+    pub fn of_named(name: &str) -> Option<(&str, Self)> {
+        let named = || {
+            let (stem, ending) = name.rsplit_once('.')?;
+            let mut named = NAMED.iter();
+            let found = named.find(|(known, _)| known.eq_ignore_ascii_case(ending))?;
+            (!stem.is_empty()).then_some((stem, found.1))
+        };
+        Self::of_name(name).or_else(named)
+    }
+
     /// The stem and the format of a file by its name; none for the name of another kind of file.
     /// The case of the ending does not matter.
     #[must_use]

@@ -3,6 +3,7 @@
 use std::collections::HashSet;
 use std::hash::{BuildHasher, RandomState};
 
+use crate::moment::Moment;
 use crate::row::{FieldValue, Row};
 
 /// The number of values of a column whose uniqueness is checked.
@@ -19,7 +20,7 @@ pub enum Kind {
     Real,
     /// Each value is a day, as in `2026-01-31`.
     Date,
-    /// Each value is a moment with its offset from UTC, as in `2026-01-31T10:00:00Z`.
+    /// Each value is a moment, as in `2026-01-31T10:00:00Z`, or a day.
     Moment,
     /// Anything.
     Text,
@@ -47,6 +48,7 @@ impl Kind {
             (a, b) if a == b => a,
             (Self::Json, _) | (_, Self::Json) => Self::Json,
             (Self::Integer, Self::Real) | (Self::Real, Self::Integer) => Self::Real,
+            (Self::Date, Self::Moment) | (Self::Moment, Self::Date) => Self::Moment,
             _ => Self::Text,
         }
     }
@@ -82,64 +84,12 @@ fn plain_kind(text: &str) -> Kind {
     time_kind(text).unwrap_or(Kind::Text)
 }
 
-/// True for a day of the calendar, as in `2026-01-31`, and for a moment that begins with one, as in
-/// `2026-01-31 10:00`.
-#[must_use]
-pub fn begins_with_day(text: &str) -> bool {
-    rest_behind_day(text).is_some_and(|rest| rest.is_empty() || rest.starts_with(['T', ' ']))
-}
-
-/// Returns the text behind the day with which a text begins.
-fn rest_behind_day(text: &str) -> Option<&str> {
-    let (day, rest) = (text.get(..10)?, text.get(10..)?);
-    let bytes = day.as_bytes();
-    let number = |range| {
-        let digits: &str = day.get(range)?;
-        let all = digits.bytes().all(|byte| byte.is_ascii_digit());
-        digits.parse::<u32>().ok().filter(|_| all)
-    };
-    let (year, month, date) = (number(0..4)?, number(5..7)?, number(8..10)?);
-    let is_leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
-    let last = match month {
-        2 if is_leap => 29,
-        2 => 28,
-        4 | 6 | 9 | 11 => 30,
-        1..=12 => 31,
-        _ => return None,
-    };
-    let is_day = bytes[4] == b'-' && bytes[7] == b'-' && year > 0 && (1..=last).contains(&date);
-    is_day.then_some(rest)
-}
-
 /// Tells if a text is a day or a moment.
 fn time_kind(text: &str) -> Option<Kind> {
-    let rest = rest_behind_day(text)?;
-    if rest.is_empty() {
-        return Some(Kind::Date);
-    }
-    let clock = rest.strip_prefix(['T', ' '])?;
-    let at = clock.find(['Z', '+', '-'])?;
-    let (clock, offset) = clock.split_at(at);
-    let mut parts = clock.split(':');
-    let below = |part: Option<&str>, limit: u32| {
-        let part = part?;
-        let whole = part.split_once('.').map_or(part, |(whole, _)| whole);
-        let is_digits = part
-            .bytes()
-            .all(|byte| byte.is_ascii_digit() || byte == b'.');
-        (is_digits && whole.len() == 2 && whole.parse::<u32>().ok()? < limit).then_some(())
-    };
-    below(parts.next(), 24)?;
-    below(parts.next(), 60)?;
-    if let Some(seconds) = parts.next() {
-        below(Some(seconds), 60)?;
-    }
-    let is_offset = offset == "Z"
-        || (offset.len() == 6
-            && offset.as_bytes()[3] == b':'
-            && below(offset.get(1..3), 16).is_some()
-            && below(offset.get(4..6), 60).is_some());
-    (parts.next().is_none() && is_offset).then_some(Kind::Moment)
+    Moment::parse(text).map(|moment| match moment.time {
+        None => Kind::Date,
+        Some(_) => Kind::Moment,
+    })
 }
 
 /// One column of a file, as its values show it.

@@ -9,12 +9,13 @@ use serde_json::{Deserializer, Error, Map, Number, Value as Json};
 
 use crate::MAX_DEPTH;
 use crate::error::{DataError, FilePlace, ReadError};
-use crate::row::{FieldValue, RowWriter, of_json, too_deep};
+use crate::row::{RowWriter, too_deep};
+use crate::row_name::{RowName, with_name};
 use crate::source::{Source, failed, is_too_large, not_utf8, too_large};
 
 pub(crate) fn read<R: Read>(
     source: &mut Source<R>,
-    path: Option<&str>,
+    name: Option<&RowName>,
     rows: &mut RowWriter<'_>,
 ) -> Result<(), ReadError> {
     let first = source.first_byte()?;
@@ -44,7 +45,7 @@ pub(crate) fn read<R: Read>(
             let fields = fields.map_err(|error| place_error(&error, start))?;
             rows.named(
                 FilePlace::line(start.line.unwrap_or(1)),
-                with_path(path, fields),
+                with_name(name, fields),
             )
         }
         _ => Err(DataError::new(
@@ -54,27 +55,6 @@ pub(crate) fn read<R: Read>(
         .remedy("write [{\"name\": \"value\"}]")
         .into()),
     }
-}
-
-/// The fields of one object, with what the path of its file gives where it has none: the slug, and
-/// the folder.
-pub(crate) fn with_path<'a>(
-    path: Option<&'a str>,
-    fields: Vec<(String, Json)>,
-) -> Vec<(String, FieldValue<'a>)> {
-    let (folder, slug) = match path.map(|path| path.rsplit_once('/').ok_or(path)) {
-        None => (None, None),
-        Some(Ok((folder, slug))) => (Some(folder), Some(slug)),
-        Some(Err(slug)) => (None, Some(slug)),
-    };
-    let given = [("folder", folder), ("slug", slug)].into_iter();
-    let given = given.filter_map(|(name, value)| Some((name.to_owned(), value?)));
-    let given = given.filter(|(given, _)| !fields.iter().any(|(name, _)| name == given));
-    let given: Vec<_> = given
-        .map(|(name, value)| (name, FieldValue::Text(value.into())))
-        .collect();
-    let fields = fields.into_iter().map(|(name, json)| (name, of_json(json)));
-    given.into_iter().chain(fields).collect()
 }
 
 pub(crate) fn read_lines<R: Read>(
@@ -105,7 +85,7 @@ pub(crate) fn read_lines<R: Read>(
             .deserialize(&mut json)
             .and_then(|fields| json.end().map(|()| fields))
             .map_err(|error| place_error(&error, FilePlace::at(number, 1)))?;
-        rows.named(place, with_path(None, fields))?;
+        rows.named(place, with_name(None, fields))?;
     }
 }
 
@@ -136,21 +116,85 @@ fn place_error(error: &Error, start: FilePlace) -> DataError {
     if sentence.ends_with(TWICE) {
         return DataError::new(place, sentence.to_owned()).remedy("take one of them out");
     }
-    if sentence.ends_with(LARGE) {
+    if sentence.ends_with(LARGE) || sentence.ends_with(ROUNDED) {
         return DataError::new(place, sentence.to_owned()).remedy("put it in quotes");
     }
-    if sentence.contains("unicode") {
-        return DataError::new(place, format!("the file is no JSON: {sentence}"))
-            .remedy("save it as UTF-8");
-    }
-    DataError::new(place, sentence.to_owned())
-        .remedy("each row is an object: {\"name\": \"value\"}")
+    let (message, remedy) = plain_words(sentence);
+    DataError::new(place, message).remedy(remedy)
+}
+
+/// A fault of JSON in words for the author of the file, and a remedy.
+fn plain_words(said: &str) -> (String, &'static str) {
+    const ROW: &str = "each row is an object: {\"name\": \"value\"}";
+    const WORDS: [(&str, &str, &str); 12] = [
+        ("expected an object", "a row is no object", ROW),
+        (
+            "unicode",
+            "the file is no JSON: it is not UTF-8",
+            "save it as UTF-8",
+        ),
+        (
+            "trailing comma",
+            "a comma stands behind the last value",
+            "take the comma out",
+        ),
+        (
+            "trailing characters",
+            "there is more behind the end of the value",
+            ROW,
+        ),
+        ("key must be a string", "a name stands without quotes", ROW),
+        ("expected `:`", "there is no : behind a name", ROW),
+        (
+            "expected `,`",
+            "there is no , between two values",
+            "put a comma between them",
+        ),
+        (
+            "EOF",
+            "the file ends within a value",
+            "look for a bracket or quote that is never closed",
+        ),
+        (
+            "number out of range",
+            "a number is too large for any database",
+            "put it in quotes",
+        ),
+        (
+            "number",
+            "this is no number of JSON",
+            "put it in quotes, or see https://www.json.org",
+        ),
+        (
+            "escape",
+            "a \\ in a text stands before no sign that it may",
+            "write \\\\ for a \\ itself",
+        ),
+        (
+            "control character",
+            "a text has a line break or a tab in it",
+            "write \\n or \\t",
+        ),
+    ];
+    let known = WORDS.iter().find(|(sign, ..)| said.contains(sign));
+    let (message, remedy) = known.map_or(
+        (
+            "a value is expected here: a text in quotes, a number, true, false, null, [ or {",
+            ROW,
+        ),
+        |(_, message, remedy)| (*message, *remedy),
+    );
+    (message.to_owned(), remedy)
 }
 
 /// Ends the message about a name that is given twice.
 const TWICE: &str = " is given twice";
 /// Ends the message about an integer that no database keeps.
 const LARGE: &str = " has more than 64 bits";
+/// Ends the message about a number within a value of which digits may be lost.
+const ROUNDED: &str = " is a number whose last digits are lost";
+/// Up to this number a double has each integer: 2 to the power of 53.
+const EXACT: f64 = 9_007_199_254_740_992.0;
 /// Marks a value that is nested too deep.
 const DEEP: &str = "values are nested too deep";
 
@@ -173,7 +217,7 @@ impl<'de> Visitor<'de> for RowsVisitor<'_, '_> {
         while let Some(fields) = seq.next_element_seed(FieldsSeed)? {
             self.row_bytes.set(0);
             let place = self.rows.place();
-            if let Err(stopped) = self.rows.named(place, with_path(None, fields)) {
+            if let Err(stopped) = self.rows.named(place, with_name(None, fields)) {
                 *self.stopped = Some(stopped);
                 return Err(A::Error::custom("stopped"));
             }
@@ -279,7 +323,11 @@ impl<'de> Visitor<'de> for NestedSeed {
         }
     }
 
-    fn visit_f64<E>(self, number: f64) -> Result<Json, E> {
+    fn visit_f64<E: serde::de::Error>(self, number: f64) -> Result<Json, E> {
+        // What is in a value stays as it is; how many digits the file has is not known here.
+        if self.depth > 1 && number.abs() >= EXACT {
+            return Err(E::custom(format_args!("{number}{ROUNDED}")));
+        }
         Ok(Number::from_f64(number).map_or(Json::Null, Json::Number))
     }
 

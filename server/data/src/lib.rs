@@ -10,7 +10,9 @@
 //!
 //! - `source`: the bytes of a file, with lines, limits and a digest;
 //! - `delimited`, `json`, `toml_rows`, `yaml`, `xml`, `markdown`: a format each;
-//! - `row`: columns and values; `name`: the names of columns; `infer`: types.
+//! - `row`: columns and values; `name`: the names of columns; `infer`: types;
+//! - `row_name`: what a file's name says of its row;
+//! - `moment`: dates and times, also those of databases and of requests.
 
 mod delimited;
 mod error;
@@ -18,8 +20,10 @@ mod format;
 mod infer;
 mod json;
 mod markdown;
+mod moment;
 mod name;
 mod row;
+mod row_name;
 mod source;
 #[cfg(test)]
 mod tests;
@@ -33,9 +37,11 @@ use twox_hash::XxHash3_128;
 
 pub use error::{DataError, FilePlace, ReadError};
 pub use format::Format;
-pub use infer::{Inference, InferredColumn, Kind, begins_with_day};
+pub use infer::{Inference, InferredColumn, Kind};
+pub use moment::{Clock, Moment};
 pub use name::{MAX_NAME, table_name};
 pub use row::{FieldValue, Row, Stop};
+pub use row_name::{NameParts, RowName};
 
 use row::RowWriter;
 use source::Source;
@@ -54,6 +60,8 @@ pub struct Digest {
     pub hash: u128,
     /// The number of rows.
     pub rows: u64,
+    /// The sign between the fields of a CSV or TSV file.
+    pub separator: Option<u8>,
 }
 
 /// The hash of a file as [`Digest::hash`] has it, without a look at its rows.
@@ -74,6 +82,20 @@ pub fn hash(input: impl Read) -> io::Result<u128> {
     }
 }
 
+/// Reads a text that a person writes, such as a template: UTF-8, with or without a byte order mark,
+/// which is no part of the text.
+///
+/// # Errors
+/// The file cannot be read, or is not UTF-8; with the place.
+pub fn text(input: impl Read) -> Result<String, DataError> {
+    let mut source = Source::new(input);
+    let text = source.skip_mark().and_then(|()| source.text());
+    text.map_err(|error| match error {
+        ReadError::Data(error) => error,
+        ReadError::Stopped => DataError::new(FilePlace::default(), "the reading was stopped"),
+    })
+}
+
 /// The line of a Markdown file where its front matter gives the value of a column, from 1; none if
 /// it does not, and for other formats.
 ///
@@ -83,9 +105,7 @@ pub fn field_line(format: Format, input: impl Read, column: &str) -> Option<u64>
     if format != Format::Markdown {
         return None;
     }
-    let mut source = Source::new(input);
-    source.skip_mark().ok()?;
-    markdown::field_line(&source.text().ok()?, column)
+    markdown::field_line(&text(input).ok()?, column)
 }
 
 /// Returns the byte at which the body of a Markdown file begins: behind its front matter. The end
@@ -108,34 +128,39 @@ pub fn hash_bytes(bytes: &[u8]) -> u128 {
     XxHash3_128::oneshot(bytes)
 }
 
-/// Reads a file to its end, and calls `each` with every row in order. `path` is that of the
-/// file below the folder of its table, without the ending. For a Markdown file, or one that is one
-/// object, it is the value of the column `slug`, and what is in front of the last `/` that of
-/// `folder`, where the file does not give them itself.
+/// Reads a file to its end, and calls `each` with every row in order. `name` gives fields of a
+/// Markdown file, or of one that is one object, where the file does not give them itself.
 ///
 /// # Errors
 /// [`ReadError::Data`] if the file cannot be understood; [`ReadError::Stopped`] if `each` said so.
 pub fn read(
     format: Format,
     input: impl Read,
-    path: Option<&str>,
+    name: Option<&RowName>,
     each: &mut dyn FnMut(&Row<'_>) -> Result<(), Stop>,
 ) -> Result<Digest, ReadError> {
     let mut source = Source::new(input);
     let mut rows = RowWriter::new(each);
     source.skip_mark()?;
+    let mut separator = None;
     match format {
-        Format::Csv => delimited::read(&mut source, b',', &mut rows),
-        Format::Tsv => delimited::read(&mut source, b'\t', &mut rows),
-        Format::Json => json::read(&mut source, path, &mut rows),
+        Format::Csv | Format::Tsv => {
+            let found = delimited::read(&mut source, format == Format::Tsv, &mut rows);
+            found.map(|found| separator = Some(found))
+        }
+        Format::Json => json::read(&mut source, name, &mut rows),
         Format::Ndjson => json::read_lines(&mut source, &mut rows),
-        Format::Toml => toml_rows::read(&source.text()?, path, &mut rows),
-        Format::Yaml => yaml::read(&source.text()?, path, &mut rows),
-        Format::Xml => xml::read(&mut source, &mut rows),
-        Format::Markdown => markdown::read(&source.text()?, path, &mut rows),
+        Format::Toml => toml_rows::read(&source.text()?, name, &mut rows),
+        Format::Yaml => yaml::read(&source.text()?, name, &mut rows),
+        Format::Xml => {
+            let element = name.and_then(|name| name.element.as_deref());
+            xml::read(&mut source, element, &mut rows)
+        }
+        Format::Markdown => markdown::read(&source.text()?, name, &mut rows),
     }?;
     Ok(Digest {
         hash: source.finish()?,
         rows: rows.count(),
+        separator,
     })
 }

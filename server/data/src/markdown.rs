@@ -2,14 +2,14 @@
 //! may be the first heading of the body.
 
 use crate::error::{DataError, FilePlace, ReadError};
-use crate::json::with_path;
 use crate::name::column_name;
 use crate::row::{FieldValue, RowWriter, nul};
+use crate::row_name::{RowName, is_named, with_name};
 use crate::{toml_rows, yaml};
 
 pub(crate) fn read(
     text: &str,
-    path: Option<&str>,
+    name: Option<&RowName>,
     rows: &mut RowWriter<'_>,
 ) -> Result<(), ReadError> {
     let MarkdownParts { front, mut body } = split(text)?;
@@ -27,7 +27,7 @@ pub(crate) fn read(
         }
     };
     let place = FilePlace::line(1);
-    if fields.iter().any(|(name, _)| name == "body") {
+    if fields.iter().any(|(name, _)| is_named(name, "body")) {
         return Err(DataError::new(place, "the front matter has a body")
             .remedy("the text below the front matter is the body: rename this key")
             .into());
@@ -35,19 +35,17 @@ pub(crate) fn read(
     if body.contains('\0') {
         return Err(nul(place, "body").into());
     }
-    let has_title = fields
-        .iter()
-        .any(|(name, _)| name.eq_ignore_ascii_case("title"));
+    let has_title = fields.iter().any(|(name, _)| is_named(name, "title"));
     if let Some((title, rest)) = heading(body).filter(|_| !has_title) {
         fields.insert(0, ("title".to_owned(), title.into()));
         body = rest;
     }
     // The slug comes first, also where the front matter has it.
-    if let Some(own) = fields.iter().position(|(name, _)| name == "slug") {
+    if let Some(own) = fields.iter().position(|(name, _)| is_named(name, "slug")) {
         let own = fields.remove(own);
         fields.insert(0, own);
     }
-    let mut row = with_path(path, fields);
+    let mut row = with_name(name, fields);
     row.push(("body".to_owned(), FieldValue::Text(body.into())));
     rows.named(place, row)
 }

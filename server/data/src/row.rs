@@ -122,7 +122,10 @@ impl<'a> RowWriter<'a> {
             return Err(DataError::new(place, message).remedy("shorten it"));
         }
         let other = self.known.iter().find(|(_, at)| self.names[**at] == name);
-        if let Some((other, _)) = other {
+        if let Some((other, column)) = other {
+            if other.to_lowercase() == written.to_lowercase() {
+                return Ok(*column);
+            }
             let message = format!("the columns {other:?} and {written:?} are both named {name}");
             return Err(DataError::new(place, message).remedy("rename one of them"));
         }

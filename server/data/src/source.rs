@@ -24,10 +24,6 @@ pub(crate) struct Source<R> {
     column: u64,
     /// Bytes since the row began.
     row: Rc<Cell<u64>>,
-    /// Bytes that follow the last byte of the file, and are not a part of it.
-    tail: &'static [u8],
-    /// Bytes of the file that were given since the tail was set.
-    given: u64,
 }
 
 impl<R: Read> Source<R> {
@@ -43,8 +39,6 @@ impl<R: Read> Source<R> {
             line: 1,
             column: 0,
             row: Rc::default(),
-            tail: b"",
-            given: 0,
         }
     }
 
@@ -75,17 +69,6 @@ impl<R: Read> Source<R> {
     /// The place up to which bytes were consumed.
     pub(crate) fn place(&self) -> FilePlace {
         FilePlace::at(self.line, self.column + 1)
-    }
-
-    /// Gives `tail` after the file's last byte.
-    pub(crate) fn then(&mut self, tail: &'static [u8]) {
-        self.tail = tail;
-        self.given = 0;
-    }
-
-    /// The number of bytes of the file that were given since [`then`](Self::then).
-    pub(crate) const fn given(&self) -> u64 {
-        self.given
     }
 
     /// The whole file as text.
@@ -148,16 +131,11 @@ impl<R: Read> BufRead for Source<R> {
         if self.row.get() > MAX_ROW {
             return Err(io::Error::other(TOO_LARGE));
         }
-        let bytes = self.input.fill_buf()?;
-        Ok(if bytes.is_empty() { self.tail } else { bytes })
+        self.input.fill_buf()
     }
 
     fn consume(&mut self, amount: usize) {
         let buffer = self.input.buffer();
-        if buffer.is_empty() {
-            self.tail = &self.tail[amount.min(self.tail.len())..];
-            return;
-        }
         let taken = &buffer[..amount.min(buffer.len())];
         self.line += memchr::memchr_iter(b'\n', taken).count() as u64;
         self.column = match memchr::memrchr(b'\n', taken) {
@@ -165,7 +143,6 @@ impl<R: Read> BufRead for Source<R> {
             None => self.column + taken.len() as u64,
         };
         self.row.set(self.row.get() + taken.len() as u64);
-        self.given += taken.len() as u64;
         self.input.consume(amount);
     }
 }
@@ -218,5 +195,7 @@ pub(crate) fn too_large(place: FilePlace) -> DataError {
 
 /// Bytes that are no UTF-8.
 pub(crate) fn not_utf8(place: FilePlace) -> DataError {
-    DataError::new(place, "the file is not UTF-8").remedy("save it as UTF-8")
+    let remedy =
+        "save it as UTF-8; spreadsheets call it \"CSV UTF-8\", and often write Windows-1252";
+    DataError::new(place, "the file is not UTF-8").remedy(remedy)
 }

@@ -5,13 +5,13 @@ use std::fmt::Write as _;
 use expect_test::{Expect, expect};
 use proptest::prelude::*;
 
-use crate::{FieldValue, Format, Inference, ReadError, begins_with_day, field_line, read};
+use crate::{FieldValue, Format, Inference, NameParts, ReadError, RowName, field_line, read};
 
 /// The rows of a file, one a line, or what is wrong with it.
 fn shown(format: Format, bytes: &[u8]) -> String {
     let mut out = String::new();
     let mut inference = Inference::default();
-    let outcome = read(format, bytes, Some("stem"), &mut |row| {
+    let outcome = read(format, bytes, Some(&stem()), &mut |row| {
         inference.add(row);
         let place = match (row.place.line, row.place.row) {
             (Some(line), _) => format!("line {line}"),
@@ -47,6 +47,10 @@ fn shown(format: Format, bytes: &[u8]) -> String {
         Err(ReadError::Stopped) => out.push_str("stopped\n"),
     }
     out
+}
+
+fn stem() -> RowName {
+    RowName::of("stem", NameParts::default())
 }
 
 fn check(format: Format, text: &str, expected: &Expect) {
@@ -105,9 +109,22 @@ fn what_is_wrong_with_a_csv_file_is_said_with_its_line() {
         ),
         (b"a\n\"x", "line 2: a quote is opened here and never closed"),
         (b"a,a\n1,2\n", "line 1: the column \"a\" is there twice"),
+        (b"a,A\n1,2\n", "line 1: the column \"A\" is there twice"),
         (
-            b"a,A\n1,2\n",
-            "line 1: the columns \"a\" and \"A\" are both named a",
+            b"a b,a_b\n1,2\n",
+            "line 1: the columns \"a b\" and \"a_b\" are both named a_b",
+        ),
+        (
+            b"a,b\n\"x\ny\",1\n1,\"12\" pipe\"\n",
+            "line 4: there is text behind a closing quote",
+        ),
+        (
+            b"a,b\n1,12\" pipe\n2,\"x\"\n",
+            "line 2: there is a quote within a field without quotes",
+        ),
+        (
+            b"a,b\n1,x\ry\n",
+            "line 2: there is a line break within a field without quotes",
         ),
         (b"a,,b\n", "line 1: the name of column 2 is empty"),
         (b"a\n\xff\n", "line 2: the file is not UTF-8"),
@@ -209,27 +226,33 @@ fn json_is_an_array_an_object_or_lines() {
     for (text, expected) in [
         (
             "[{\"a\": 1}, {\"a\": }]",
-            "line 1, column 18: expected value",
+            "line 1, column 18: a value is expected here",
         ),
         (
             "\n\n[{\"a\": 1,\n \"a\": 2}]",
             "line 4, column 8: \"a\" is given twice",
         ),
         ("[{\"a\": {\"b\": 1, \"b\": 2}}]", "\"b\" is given twice"),
-        ("[1]", "invalid type: integer `1`, expected an object"),
-        ("[{\"a\": 1}", "EOF while parsing a list"),
-        ("[{\"a\": 1}] x", "trailing characters"),
+        ("[1]", "a row is no object"),
+        ("[{\"a\": 1}", "the file ends within a value"),
+        ("[{\"a\": 1}] x", "there is more behind the end"),
         ("7", "the file is neither an array of objects nor an object"),
         ("", "the file is neither an array of objects nor an object"),
         (
             "[{\"a\": \"\\u0000\"}]",
             "row 1: the value of \"a\" has a character of code zero",
         ),
-        ("[{\"a\": 1e999}]", "number out of range"),
+        ("[{\"a\": 1e999}]", "a number is too large"),
+        ("[{\"a\": 1, \"A\": 2}]", "\"A\" is given twice"),
         (
-            "[{\"a\": 1, \"A\": 2}]",
-            "the columns \"a\" and \"A\" are both named a",
+            "[{\"a\": nope}]",
+            "line 1, column 9: a value is expected here",
         ),
+        ("[{a: 1}]", "a name stands without quotes"),
+        ("[{\"a\": 1,}]", "a comma stands behind the last value"),
+        ("[{\"a\" 1}]", "there is no : behind a name"),
+        ("[{\"a\": 1 \"b\": 2}]", "there is no , between two values"),
+        ("[{\"a\": \"\\x\"}]", "a \\ in a text"),
     ] {
         let said = error(Format::Json, text.as_bytes());
         assert!(said.contains(expected), "{text}: {said}");
@@ -335,6 +358,17 @@ fn no_digit_of_a_number_is_lost() {
         let found = read(format, "[18446744073709551615]");
         assert!(found.contains("18446744073709551615"), "{found}");
     }
+    for nested in [
+        "-123123123123123123123123123123",
+        "18446744073709551616",
+        "{\"b\": 1e30}",
+    ] {
+        let found = read(Format::Ndjson, &format!("[{nested}]"));
+        assert!(
+            found.contains("last digits are lost\n  put it in quotes"),
+            "{found}"
+        );
+    }
     for code in ["01234", "-007", "00", "00.5"] {
         let found = read(Format::Yaml, code);
         assert!(found.contains(&format!("Text({code:?})")), "{found}");
@@ -412,6 +446,42 @@ fn xml_rows_are_the_children_of_the_root() {
 }
 
 #[test]
+fn the_rows_of_xml_may_be_elements_of_a_name() {
+    let read_as = |text: &str, element: &str| {
+        let mut found = Vec::new();
+        let name = stem().with_element(Some(element));
+        let outcome = read(Format::Xml, text.as_bytes(), Some(&name), &mut |row| {
+            found.push(format!("{:?}", row.values));
+            Ok(())
+        });
+        (
+            outcome
+                .map_err(|error| format!("{error:?}"))
+                .map(|digest| digest.rows),
+            found,
+        )
+    };
+    let atom = "<feed xmlns=\"http://www.w3.org/2005/Atom\"><title>x</title> y <author><name>z</name></author>\
+                <entry><id>1</id></entry><entry><id>2</id></entry><link/></feed>";
+    let (rows, found) = read_as(atom, "entry");
+    assert_eq!((rows, &*found[1]), (Ok(2), "[Plain(\"2\")]"));
+    let opml =
+        "<opml><head/><body><outline text=\"a\"><outline text=\"b\"/></outline></body></opml>";
+    let (rows, found) = read_as(opml, "outline");
+    assert_eq!(rows, Ok(1));
+    assert!(
+        found[0].contains("Plain(\"a\")") && found[0].contains("\"b\""),
+        "{found:?}"
+    );
+    let (rows, _) = read_as(atom, "entri");
+    assert!(
+        rows.unwrap_err()
+            .contains("there is no <entri> in the document")
+    );
+    assert_eq!(read_as("<feed/>", "entry").0, Ok(0));
+}
+
+#[test]
 fn markdown_is_front_matter_and_a_body() {
     check(
         Format::Markdown,
@@ -474,35 +544,51 @@ fn endings_are_known_in_either_case() {
     assert_eq!(Format::of_name("a/b.MD"), Some(("a/b", Format::Markdown)));
     assert_eq!(Format::of_name("b.markdown"), Some(("b", Format::Markdown)));
     assert_eq!(Format::of_name("b.jpg"), None);
+    assert_eq!(Format::of_name("b.txt"), None);
+    assert_eq!(Format::of_named("a/b.MDX"), Some(("a/b", Format::Markdown)));
+    assert_eq!(Format::of_named("stops.txt"), Some(("stops", Format::Csv)));
+    assert_eq!(Format::of_named("b.jpg"), None);
 }
 
 #[test]
-fn days_are_those_of_the_calendar() {
-    for day in [
-        "2026-01-31",
-        "2024-02-29",
-        "2026-01-31 10:00",
-        "2026-01-31T10:00:00+01:00",
+fn dates_and_times_of_each_habit_are_found_as_such() {
+    for (values, expected) in [
+        (&["2026-01-31", "2024-02-29"][..], "Date"),
+        (
+            &["2013-05-06 02:12:52 +0200", "2013-05-06 00:12 UTC"],
+            "Moment",
+        ),
+        (&["2026-01-01 00:00:00", "2026-01-31"], "Moment"),
+        (
+            &["2026-01-31", "2026-01-31T10:00", "2026-1-3 1:00:00"],
+            "Moment",
+        ),
+        (&["2026-01-31", "2026-02-30"], "Text"),
+        (&["2026-1-3"], "Text"),
+        (&["Jan 5, 2026"], "Text"),
     ] {
-        assert!(begins_with_day(day), "{day}");
-    }
-    for other in [
-        "next week",
-        "26.11.2026",
-        "2026-2-3",
-        "2026-02-30",
-        "2026-01-311",
-        "",
-        "today",
-    ] {
-        assert!(!begins_with_day(other), "{other}");
+        for format in [Format::Csv, Format::Yaml] {
+            let (head, item) = match format {
+                Format::Csv => ("at\n", ""),
+                _ => ("", "- at: "),
+            };
+            let lines = values.iter().map(|value| format!("{item}{value}\n"));
+            let mut text = head.to_owned();
+            text.extend(lines);
+            let found = shown(format, text.replace("Jan 5, ", "Jan 5 ").as_bytes());
+            assert!(found.contains(&format!("[at {expected}")), "{found}");
+        }
     }
 }
 
 /// The columns of the one row of a file.
 fn row(format: Format, text: &str, path: &str) -> String {
+    row_of(format, text, &RowName::of(path, NameParts::default()))
+}
+
+fn row_of(format: Format, text: &str, name: &RowName) -> String {
     let mut said = String::new();
-    read(format, text.as_bytes(), Some(path), &mut |row| {
+    read(format, text.as_bytes(), Some(name), &mut |row| {
         let values = row.names.iter().zip(row.values);
         let values: Vec<String> = values
             .map(|(name, value)| match value {
@@ -556,6 +642,151 @@ fn the_path_of_a_file_is_its_slug_and_its_folder() {
     ] {
         assert_eq!(row(format, text, path), expected, "{text:?}");
     }
+}
+
+#[test]
+fn the_name_of_a_file_may_be_a_date_and_a_slug_or_that_of_its_folder() {
+    for (date, folder, text, path, expected) in [
+        (
+            true,
+            false,
+            "x",
+            "2014-05-06-hello",
+            "slug=hello date=2014-05-06 body=x",
+        ),
+        (
+            false,
+            true,
+            "x",
+            "2014-05-06-hello",
+            "slug=2014-05-06-hello body=x",
+        ),
+        (
+            true,
+            false,
+            "x",
+            "a/2014-05-06-hello",
+            "folder=a slug=hello date=2014-05-06 body=x",
+        ),
+        (
+            true,
+            false,
+            "x",
+            "2014-05-36-hello",
+            "slug=2014-05-36-hello body=x",
+        ),
+        (true, false, "x", "2014-05-06-", "slug=2014-05-06- body=x"),
+        (
+            true,
+            true,
+            "x",
+            "2014-05-06-hello/index",
+            "slug=hello date=2014-05-06 body=x",
+        ),
+        (
+            false,
+            true,
+            "x",
+            "a/hello/index",
+            "folder=a slug=hello body=x",
+        ),
+        (false, true, "x", "index", "slug=index body=x"),
+        (
+            true,
+            true,
+            "---\nDate: 2015-01-01\nSlug: own\n---\nx",
+            "2014-05-06-hello",
+            "slug=own date=2015-01-01 body=x",
+        ),
+    ] {
+        let name = RowName::of(
+            path,
+            NameParts {
+                date,
+                folder,
+                address: true,
+            },
+        );
+        assert_eq!(row_of(Format::Markdown, text, &name), expected, "{path}");
+    }
+    let text = "---\npath: \"blog/2014/05/06/hello\"\n---\nx";
+    let parts = NameParts {
+        address: true,
+        ..NameParts::default()
+    };
+    let said = row_of(Format::Markdown, text, &RowName::of("own", parts));
+    assert_eq!(
+        said,
+        "slug=own date=2014-05-06 path=blog/2014/05/06/hello body=x"
+    );
+    assert!(!row(Format::Markdown, text, "own").contains("date="));
+}
+
+#[test]
+fn keys_of_front_matter_may_be_in_any_case() {
+    let text = "---\nSlug: own\nTITLE: T\nDate: d\n---\nx";
+    assert_eq!(
+        row(Format::Markdown, text, "a"),
+        "slug=own title=T date=d body=x"
+    );
+    let said = error(Format::Markdown, b"---\nSlug: a\nslug: b\n---\n");
+    assert!(said.contains("\"slug\" is given twice"), "{said}");
+    assert!(error(Format::Markdown, b"---\nBody: x\n---\n").contains("has a body"));
+    let rows = shown(Format::Ndjson, b"{\"Id\": 1}\n{\"id\": 2}\n");
+    assert!(
+        rows.contains("line 1: id=Integer(1)\nline 2: id=Integer(2)"),
+        "{rows}"
+    );
+}
+
+#[test]
+fn a_csv_file_is_divided_as_it_is() {
+    for text in [
+        "id;name\n1;\"a;b\"\n",
+        "id\tname\n1\ta;b\n",
+        "sep=;\nid;name\n1;\"a;b\"\n",
+        "sep=\t\r\nid\tname\r\n1\ta;b\r\n",
+        "sep=|\nid|name\n1|a;b\n",
+        "id,name\n1,a;b\n",
+        "id;\"name\"\r1;\"a;b\"\r",
+        "\"id\",\"name\"\n1,a;b",
+    ] {
+        let found = shown(Format::Csv, text.as_bytes());
+        let expected = "id=Plain(\"1\") name=Plain(\"a;b\")\n[id Integer key][name Text] 1 rows";
+        assert!(found.contains(expected), "{text:?}: {found}");
+    }
+    let names = shown(Format::Csv, b"id,\"a;b;c;d\"\n1,x\n");
+    assert!(
+        names.contains("id=Plain(\"1\") a_b_c_d=Plain(\"x\")"),
+        "{names}"
+    );
+    // Tabs are all that divide, and a quote in the middle is one.
+    let inches = shown(Format::Tsv, b"a\tb\n1,5\t12\" pipe\n");
+    assert!(
+        inches.contains("a=Plain(\"1,5\") b=Plain(\"12\\\" pipe\")"),
+        "{inches}"
+    );
+}
+
+#[test]
+fn yaml_that_other_programs_take_is_taken() {
+    for (text, expected) in [
+        ("x: [\n  'a'\n]\n", "Json(Array [String(\"a\")])"),
+        (
+            "x: [\na, \"b\nc\",\n{d: 1\n}\n]\n",
+            "[String(\"a\"), String(\"b c\"), Object",
+        ),
+        ("x: \"a\nb\"\n", "Text(\"a b\")"),
+        ("x: 'it''s\n[b'\n", "Text(\"it's [b\")"),
+        ("x: {\n\"a\": 1,\n\"b\": [2]\n}\n", "Object"),
+        ("t: |\n  \"[\n  x\nx: [\n'a'\n]\n", "String(\"a\")"),
+        ("- x: [\n'a'\n]\n", "String(\"a\")"),
+    ] {
+        let found = shown(Format::Yaml, text.as_bytes());
+        assert!(found.contains(expected), "{text}: {found}");
+    }
+    let said = error(Format::Yaml, b"x: [\n'a'\ny: 1\n");
+    assert!(said.contains("line "), "{said}");
 }
 
 #[test]

@@ -5,12 +5,12 @@ use toml::{Table, Value as Toml};
 
 use crate::MAX_DEPTH;
 use crate::error::{DataError, FilePlace, ReadError};
-use crate::json::with_path;
 use crate::row::{RowWriter, too_deep};
+use crate::row_name::{RowName, with_name};
 
 pub(crate) fn read(
     text: &str,
-    path: Option<&str>,
+    name: Option<&RowName>,
     rows: &mut RowWriter<'_>,
 ) -> Result<(), ReadError> {
     let table = parse(text)?;
@@ -23,14 +23,14 @@ pub(crate) fn read(
             for row in list {
                 let place = rows.place();
                 let Toml::Table(table) = row else { continue };
-                rows.named(place, with_path(None, fields(table, place)?))?;
+                rows.named(place, with_name(None, fields(table, place)?))?;
             }
             Ok(())
         }
         (first, _) => {
             let table: Table = first.into_iter().chain(entries).collect();
             let place = FilePlace::line(1);
-            rows.named(place, with_path(path, fields(table, place)?))
+            rows.named(place, with_name(name, fields(table, place)?))
         }
     }
 }

@@ -69,11 +69,15 @@ fn add(members: &mut Map<String, Json>, name: String, value: Json) {
 
 pub(crate) fn read<R: Read>(
     source: &mut Source<R>,
+    element: Option<&str>,
     rows: &mut RowWriter<'_>,
 ) -> Result<(), ReadError> {
     let mut reader = Reader::from_reader(source);
     reader.config_mut().expand_empty_elements = true;
-    let mut tree = OpenElements::default();
+    let mut tree = OpenElements {
+        wanted: element.map(str::to_owned),
+        ..OpenElements::default()
+    };
     let mut buffer = Vec::new();
     loop {
         buffer.clear();
@@ -105,7 +109,7 @@ pub(crate) fn read<R: Read>(
                     .remedy("take the declarations out; entities are not read")
                     .into());
             }
-            Event::Eof if tree.is_done => return Ok(()),
+            Event::Eof if tree.is_done => return Ok(tree.found(place)?),
             Event::Eof => return Err(tree.unfinished(place).into()),
             // Given as a start and an end.
             Event::Empty(_) => {}
@@ -149,6 +153,12 @@ struct OpenElements {
     /// The name of the rows.
     row: Option<String>,
     is_done: bool,
+    /// The name of the rows that was asked for: they may be anywhere in the document.
+    wanted: Option<String>,
+    /// Open elements outside of the rows, without the root.
+    outside: usize,
+    /// True if there were some.
+    is_passed: bool,
 }
 
 impl OpenElements {
@@ -162,12 +172,19 @@ impl OpenElements {
             self.root = Some(name);
             return Ok(());
         }
+        if self.open.is_empty() && self.wanted.as_ref().is_some_and(|wanted| *wanted != name) {
+            self.outside += 1;
+            self.is_passed = true;
+            return Ok(());
+        }
         if self.open.is_empty() {
             let row = self.row.get_or_insert_with(|| name.clone());
             if *row != name {
                 let message = format!("the rows are <{row}>, and this is <{name}>");
-                return Err(DataError::new(place, message)
-                    .remedy("the children of the root are the rows, all of one name"));
+                return Err(DataError::new(place, message).remedy(
+                    "the children of the root are the rows, all of one name; \
+                         `element` of [[data]] in millpond.toml names another one",
+                ));
             }
         }
         if self.open.len() > MAX_DEPTH {
@@ -205,7 +222,8 @@ impl OpenElements {
     /// Closes the innermost element; gives it if it is a row.
     fn close(&mut self) -> Option<Element> {
         let Some(element) = self.open.pop() else {
-            self.is_done = true;
+            self.is_done = self.outside == 0;
+            self.outside = self.outside.saturating_sub(1);
             return None;
         };
         let Some(parent) = self.open.last_mut() else {
@@ -221,11 +239,23 @@ impl OpenElements {
             element.text.push_str(text);
             return Ok(());
         }
-        if text.trim().is_empty() {
+        if text.trim().is_empty() || self.wanted.is_some() {
             return Ok(());
         }
         Err(DataError::new(place, "there is text outside of the rows")
             .remedy("the children of the root are the rows"))
+    }
+
+    /// The end of a document; an error if it has none of the elements that are to be the rows.
+    fn found(&self, place: FilePlace) -> Result<(), DataError> {
+        match &self.wanted {
+            Some(wanted) if self.is_passed && self.row.is_none() => Err(DataError::new(
+                place,
+                format!("there is no <{wanted}> in the document"),
+            )
+            .remedy("correct `element` of [[data]] in millpond.toml")),
+            _ => Ok(()),
+        }
     }
 
     fn unfinished(&self, place: FilePlace) -> DataError {

@@ -1,13 +1,14 @@
 //! YAML: a list of maps is rows, one map is one row. Values follow the core schema of YAML 1.2.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 
 use saphyr_parser::{Event, Marker, Parser, ScalarStyle, Span, StrInput};
 use serde_json::{Map, Number, Value as Json};
 
 use crate::error::{DataError, FilePlace, ReadError};
-use crate::json::with_path;
 use crate::row::{RowWriter, too_deep};
+use crate::row_name::{RowName, with_name};
 use crate::toml_rows::no_number;
 use crate::{MAX_DEPTH, MAX_ROW};
 
@@ -39,9 +40,10 @@ impl Size {
 
 pub(crate) fn read(
     text: &str,
-    path: Option<&str>,
+    name: Option<&RowName>,
     rows: &mut RowWriter<'_>,
 ) -> Result<(), ReadError> {
+    let text = &*readable(text);
     let mut document = Document::new(text);
     document.open()?;
     match document.next()? {
@@ -54,7 +56,7 @@ pub(crate) fn read(
                     Event::SequenceEnd => break,
                     event => {
                         let fields = document.map(event, mark, 1)?;
-                        rows.named(place, with_path(None, fields))?;
+                        rows.named(place, with_name(None, fields))?;
                     }
                 }
             }
@@ -66,13 +68,14 @@ pub(crate) fn read(
             }
             let fields = document.map(event, mark, 0)?;
             document.close()?;
-            rows.named(place(mark), with_path(path, fields))
+            rows.named(place(mark), with_name(name, fields))
         }
     }
 }
 
 /// The members of a document that is one map, or nothing.
 pub(crate) fn object(text: &str) -> Result<Vec<(String, Json)>, DataError> {
+    let text = &*readable(text);
     let mut document = Document::new(text);
     document.open()?;
     let fields = match document.next()? {
@@ -82,6 +85,68 @@ pub(crate) fn object(text: &str) -> Result<Vec<(String, Json)>, DataError> {
     };
     document.close()?;
     Ok(fields)
+}
+
+/// The text, or the text with lines indented that libyaml and go-yaml take as they are.
+fn readable(text: &str) -> Cow<'_, str> {
+    let is_bad = |text: &str| Parser::new_from_str(text).any(|event| event.is_err());
+    if is_bad(text) {
+        let indented = indented(text);
+        if !is_bad(&indented) {
+            return Cow::Owned(indented);
+        }
+    }
+    Cow::Borrowed(text)
+}
+
+/// Indents the lines that go on within brackets or quotes up to where these begin: the standard
+/// wants them deeper than the name in front of the value.
+fn indented(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() + 64);
+    // Open brackets, the open quote, where the first of them stands, and the indentation of a line
+    // with `|` or `>`.
+    let (mut depth, mut quote, mut start, mut block) = (0_usize, None, 0, None);
+    for line in text.split_inclusive('\n') {
+        let indent = line.len() - line.trim_start_matches(' ').len();
+        if block.is_some_and(|of| indent > of || line.trim().is_empty()) {
+            out.push_str(line);
+            continue;
+        }
+        block = None;
+        if depth > 0 || quote.is_some() {
+            out.extend(std::iter::repeat_n(' ', start));
+        }
+        let (mut is_value, mut before) = (true, ' ');
+        let mut letters = line.chars().enumerate().peekable();
+        while let Some((at, letter)) = letters.next() {
+            match (quote, letter) {
+                (Some('"'), '\\') => drop(letters.next()),
+                (Some('\''), '\'') if letters.next_if(|it| it.1 == '\'').is_some() => {}
+                (Some(open), letter) if open == letter => (quote, is_value) = (None, false),
+                (Some(_), _) => {}
+                (None, ' ' | '\t') => is_value |= [':', '-'].contains(&before),
+                (None, '#') if [' ', '\t'].contains(&before) => break,
+                (None, '[' | '{') if is_value => {
+                    start = if depth == 0 { at + 1 } else { start };
+                    (depth, is_value) = (depth + 1, true);
+                }
+                (None, ']' | '}') if depth > 0 => (depth, is_value) = (depth - 1, false),
+                (None, ',') if depth > 0 => is_value = true,
+                (None, '"' | '\'') if is_value => {
+                    start = if depth == 0 { at + 1 } else { start };
+                    quote = Some(letter);
+                }
+                (None, '|' | '>') if is_value && depth == 0 => {
+                    block = Some(indent);
+                    break;
+                }
+                _ => is_value = false,
+            }
+            before = letter;
+        }
+        out.push_str(line);
+    }
+    out
 }
 
 fn is_null(event: &Event<'_>) -> bool {

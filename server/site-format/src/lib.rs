@@ -9,7 +9,7 @@
 //! - `script`: the lines of `.sql` files; `access`: those that say who may enter;
 //! - `route`: addresses of pages; `write_method`: methods with files of their own;
 //! - `params`, `param_value`, `value_rules`, `text_format`: what a request gives, typed;
-//! - `locale`, `time_zone`, `moment`, `today`: how values are written, and when they are.
+//! - `locale`, `time_zone`, `today`: how values are written, and when they are.
 
 // Only the site uses this crate: docs stand where a name does not say it, as within one crate.
 #![allow(missing_docs)]
@@ -22,7 +22,6 @@ pub mod file_name;
 pub mod file_type;
 pub mod folder;
 pub mod locale;
-pub mod moment;
 pub mod param_value;
 pub mod parameter_names;
 pub mod params;

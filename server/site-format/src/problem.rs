@@ -5,6 +5,8 @@ use std::{
     path::{Path, PathBuf},
 };
 
+use millpond_data::{DataError, FilePlace};
+
 /// The name of the file of settings in the site's folder.
 pub const SETTINGS: &str = "millpond.toml";
 
@@ -50,6 +52,21 @@ impl Problem {
             .map_or(0, |at| at + 1);
         let column = String::from_utf8_lossy(&before[start..]).chars().count() + 1;
         self.at(line, column)
+    }
+
+    /// A text that cannot be read.
+    pub fn unread(file: impl Into<PathBuf>, error: DataError) -> Self {
+        let number = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
+        let FilePlace { line, column, row } = error.place;
+        let message = match (line, row) {
+            (None, Some(row)) => format!("row {row}: {}", error.message),
+            _ => error.message,
+        };
+        Self {
+            at: line.map(|line| (number(line), number(column.unwrap_or(1)))),
+            hint: error.remedy,
+            ..Self::new(file, message)
+        }
     }
 
     /// Adds what to do.

@@ -4,7 +4,9 @@
 
 use std::borrow::Cow;
 
-use crate::{moment::Moment, slug::slug, time_zone::SiteZone};
+use millpond_data::Moment;
+
+use crate::{slug::slug, time_zone::SiteZone};
 
 /// A form of text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -95,8 +97,7 @@ impl TextFormat {
         match self {
             Self::Date => {
                 let moment = Moment::parse(text)?;
-                let is_day = moment.time.is_none() && moment.date.year() > 0;
-                is_day.then_some(Cow::Borrowed(text))
+                moment.time.is_none().then_some(Cow::Borrowed(text))
             }
             Self::Time => {
                 let is_short = text.len() == 5;
@@ -108,14 +109,13 @@ impl TextFormat {
                 (is_plain && is_written).then_some(Cow::Borrowed(spelt.unwrap_or(text)))
             }
             Self::DateTime => {
-                let moment = Moment::parse(text)?.in_zone(zone);
+                let moment = zone.shown(Moment::parse(text)?);
                 moment.utc_text().map(Cow::Owned)
             }
             Self::Month => {
                 let first = format!("{text}-01");
                 let moment = Moment::parse(&first).filter(|_| text.len() == 7)?;
-                let is_month = moment.time.is_none() && moment.date.year() > 0;
-                is_month.then_some(Cow::Borrowed(text))
+                moment.time.is_none().then_some(Cow::Borrowed(text))
             }
             Self::Slug => (!text.is_empty() && slug(text) == text).then_some(Cow::Borrowed(text)),
             Self::Email => is_email(text).then_some(Cow::Borrowed(text)),

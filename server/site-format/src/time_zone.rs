@@ -10,7 +10,9 @@ use jiff::{
     Timestamp,
     tz::{Offset, TimeZone, TimeZoneDatabase},
 };
+use millpond_data::{Clock, Moment};
 use parking_lot::Mutex;
+use time::OffsetDateTime;
 
 use crate::suggest::closest;
 
@@ -70,6 +72,35 @@ impl SiteZone {
         let moment = self.0?.to_ambiguous_timestamp(shown).compatible().ok()?;
         i32::try_from(local - moment.as_second()).ok()
     }
+
+    /// Moves a moment to the date, the time and the offset of the zone. A time without an offset is
+    /// one of the zone, and a day without a time is the same day everywhere; without a zone every
+    /// moment stays as it is.
+    #[must_use]
+    pub fn shown(self, mut moment: Moment) -> Moment {
+        let Some(mut clock) = moment.time else {
+            return moment;
+        };
+        if clock.offset.is_none() {
+            clock.offset = self.offset_of_local(moment.unix());
+            moment.time = Some(clock);
+        }
+        let unix = moment.unix();
+        let shifted = self.offset_at(unix).and_then(|offset| {
+            let shown = OffsetDateTime::from_unix_timestamp(unix + i64::from(offset)).ok()?;
+            let (hour, minute, second) = shown.time().as_hms();
+            let time = Some(Clock {
+                hour,
+                minute,
+                second,
+                offset: Some(offset),
+                ..clock
+            });
+            let date = shown.date();
+            Some(Moment { date, time })
+        });
+        shifted.unwrap_or(moment)
+    }
 }
 
 #[cfg(test)]
@@ -109,5 +140,64 @@ mod tests {
         assert_eq!(vienna.offset_of_local(autumn + 7200), Some(3600));
         assert_eq!(vienna.offset_of_local(i64::MAX), None);
         assert_eq!(SiteZone::default().offset_of_local(autumn), None);
+    }
+
+    #[test]
+    fn a_moment_is_shown_in_a_zone_and_a_day_is_not_moved() {
+        let vienna = SiteZone::find("Europe/Vienna").unwrap();
+        for (text, shown, utc) in [
+            (
+                "2026-07-01 22:30:00",
+                "2026-07-02 0:30 +7200",
+                Some("2026-07-01 22:30:00"),
+            ),
+            (
+                "2026-12-31T23:30:00.5Z",
+                "2027-01-01 0:30 +3600",
+                Some("2026-12-31 23:30:00.5"),
+            ),
+            (
+                "2026-07-01 12:00:00-05",
+                "2026-07-01 19:0 +7200",
+                Some("2026-07-01 17:00:00"),
+            ),
+            (
+                "2026-07-01T14:05",
+                "2026-07-01 14:5 +7200",
+                Some("2026-07-01 12:05:00"),
+            ),
+            // Left out, and twice.
+            (
+                "2026-03-29T02:30",
+                "2026-03-29 3:30 +7200",
+                Some("2026-03-29 01:30:00"),
+            ),
+            (
+                "2026-10-25T02:30",
+                "2026-10-25 2:30 +7200",
+                Some("2026-10-25 00:30:00"),
+            ),
+            (
+                "2026-10-25 01:30:00",
+                "2026-10-25 2:30 +3600",
+                Some("2026-10-25 01:30:00"),
+            ),
+            ("2026-07-01", "2026-07-01 0:0 +0", None),
+        ] {
+            let moment = vienna.shown(Moment::parse(text).unwrap());
+            let clock = moment.clock();
+            let offset = clock.offset.unwrap_or(0);
+            let found = format!("{} {}:{} +{offset}", moment.date, clock.hour, clock.minute);
+            assert_eq!(found, shown, "{text}");
+            assert_eq!(moment.utc_text().as_deref(), utc, "{text}");
+        }
+        // At the ends of the calendar a moment stays as it is.
+        for text in [
+            "9999-12-31 23:30:00",
+            "9999-12-31T23:30",
+            "0001-01-01T00:00",
+        ] {
+            assert!(vienna.shown(Moment::parse(text).unwrap()).time.is_some());
+        }
     }
 }

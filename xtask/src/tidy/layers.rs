@@ -64,7 +64,7 @@ const LAYERS: [(&str, &[&str]); 6] = [
     ]),
     ("server/site-format", &[
         "duration file_name file_type suggest problem secret_names parameter_names slug",
-        "time_zone moment today locale",
+        "time_zone today locale",
         "param_value params text_format value_rules write_method",
         "access rules",
         "config",

@@ -8,9 +8,9 @@ use minijinja::{
 };
 
 use super::fault::{given, unfit, unfit_argument};
+use millpond_data::{Clock, Moment};
 use millpond_site_format::{
     locale::{ENGLISH, Formats, Words},
-    moment::{Clock, Moment},
     time_zone::SiteZone,
 };
 
@@ -81,7 +81,7 @@ pub fn moment_of(value: &Value) -> Option<Moment> {
 
 /// The moment of a value; none if it is a date that is written as it stands.
 pub(super) fn moment(filter: &str, value: &Value, zone: SiteZone) -> Result<Option<Moment>, Error> {
-    match moment_of(value).map(|moment| moment.in_zone(zone)) {
+    match moment_of(value).map(|moment| zone.shown(moment)) {
         None if value.as_str().is_some_and(Moment::is_beyond) => Ok(None),
         None => Err(unfit(filter, value, TAKES)),
         moment => Ok(moment),
@@ -308,6 +308,8 @@ mod tests {
             ),
             ("2026-12-01T22:30", "rfc3339", "2026-12-01T22:30:00+01:00"),
             ("2026-12-01T22:30", "ical", "20261201T213000Z"),
+            ("2026-03-29T02:30", "%F %R %z", "2026-03-29 03:30 +0200"),
+            ("2026-07-01 22:30:00 -0200", "%F %R", "2026-07-02 02:30"),
             ("2026-12-01", "rfc3339", "2026-12-01T00:00:00Z"),
             ("2026-12-01 22:30", "%s", "1796164200"),
         ] {

@@ -7,7 +7,8 @@ use base_clock::Boottime;
 use millpond_db::Value;
 
 use crate::{filters::moment_of, object::QueryResult};
-use millpond_site_format::{moment::Moment, params::Param, time_zone::SiteZone, today};
+use millpond_data::Moment;
+use millpond_site_format::{params::Param, time_zone::SiteZone, today};
 
 /// For so long after a moment a result is not kept. A database may show whole seconds, and its
 /// clock need not be exactly this one: what it was asked just after the moment may be of before.
@@ -102,7 +103,7 @@ impl Until {
         };
         let unix = match moment.time {
             None => today::beginning_of(self.zone, moment.date),
-            Some(_) => moment.in_zone(self.zone).unix(),
+            Some(_) => self.zone.shown(moment).unix(),
         };
         let (unix, fraction) = (unix.saturating_add(self.shift), moment.clock().fraction);
         let then = u64::try_from(unix).map_or(Duration::ZERO, |unix| Duration::new(unix, fraction));

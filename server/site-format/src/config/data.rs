@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use millpond_data::{Format, table_name};
+use millpond_data::{Format, NameParts, table_name};
 use toml::de::DeValue;
 
 use super::{
@@ -22,6 +22,22 @@ pub struct DataFolder {
     pub shown: PathBuf,
     /// The endings of the names that count; empty for all formats.
     pub endings: Vec<String>,
+    /// What the names of files say beside the slug.
+    pub names: NameParts,
+    /// The element of XML that is a row.
+    pub element: Option<String>,
+}
+
+impl DataFolder {
+    /// True if the folder is that of the table in `data/`.
+    pub fn is_own(&self) -> bool {
+        self.shown == own_folder(&self.table)
+    }
+}
+
+/// The folder of a table where no other is named.
+fn own_folder(table: &str) -> PathBuf {
+    Path::new("data").join(table)
 }
 
 pub(super) const DATA: EntryKind = EntryKind {
@@ -30,6 +46,8 @@ pub(super) const DATA: EntryKind = EntryKind {
         ("table", "\"docs\""),
         ("folder", "\"../docs\""),
         ("endings", "[\"md\"]"),
+        ("names", "[\"date\", \"folder\"]"),
+        ("element", "\"entry\""),
     ],
     read: data,
 };
@@ -44,16 +62,29 @@ fn data(config: &mut Config, entry: &ConfigEntry<'_>, dir: &Path) -> Result<(), 
             Err((problem, better)) => Err(format!("{problem}; `{better}` would do")),
         }
     })?;
-    let shown = entry.need("folder", |value| folder(value, dir))?;
+    let shown = match entry.find("folder") {
+        None => own_folder(&table),
+        Some(_) => entry.need("folder", |value| folder(value, dir))?,
+    };
     let endings = match entry.find("endings") {
         None => Vec::new(),
         Some(_) => entry.need("endings", endings)?,
+    };
+    let names = match entry.find("names") {
+        None => NameParts::default(),
+        Some(_) => entry.need("names", names)?,
+    };
+    let element = match entry.find("element") {
+        None => None,
+        Some(_) => Some(entry.need("element", |value| text(value).map(str::to_owned))?),
     };
     config.data.push(DataFolder {
         table,
         folder: dir.join(&shown),
         shown,
         endings,
+        names,
+        element,
     });
     Ok(())
 }
@@ -79,15 +110,33 @@ fn folder(value: &DeValue<'_>, dir: &Path) -> Result<PathBuf, String> {
     Ok(PathBuf::from(written))
 }
 
+fn names(value: &DeValue<'_>) -> Result<NameParts, String> {
+    let mut parts = NameParts::default();
+    for part in texts(value, "a list of \"date\", \"folder\" and \"address\"")? {
+        match part {
+            "date" => parts.date = true,
+            "folder" => parts.folder = true,
+            "address" => parts.address = true,
+            other => {
+                return Err(format!(
+                    "`{other}` is no part of a name: \"date\" takes date and slug from 2014-05-06-hello.md, \
+                     \"folder\" the slug from hello/index.md, \"address\" the date from a line such as path: 2014/05/06/hello"
+                ));
+            }
+        }
+    }
+    Ok(parts)
+}
+
 fn endings(value: &DeValue<'_>) -> Result<Vec<String>, String> {
     let written = texts(value, "a list of endings in quotes")?;
     if written.is_empty() {
         return Err("no ending is named; leave the key out for all formats".to_owned());
     }
-    let one = |ending: &str| match Format::of_name(&format!("file.{ending}")) {
+    let one = |ending: &str| match Format::of_named(&format!("file.{ending}")) {
         Some(_) if !ending.contains('.') => Ok(ending.to_owned()),
         _ => Err(format!(
-            "`{ending}` is no ending of a table; the endings are {}",
+            "`{ending}` is no ending of a table; the endings are {}, and .mdx, .html, .htm, .txt",
             Format::endings()
         )),
     };
@@ -114,12 +163,20 @@ mod tests {
         let folders = read(good, &dir).unwrap();
         assert_eq!(folders[0].folder, dir.join("../docs"));
         assert_eq!(folders[0].endings, ["md", "csv"]);
+        assert!(!folders[0].is_own());
+        let own = "[[data]]\ntable = \"posts\"\nnames = [\"date\"]\n";
+        let folders = read(own, &dir).unwrap();
+        assert_eq!(folders[0].folder, dir.join("data/posts"));
+        assert!(folders[0].is_own() && folders[0].names.date && !folders[0].names.folder);
         for (text, expected) in [
             (
                 "table = \"Docs\"\nfolder = \"a\"",
                 "2:9: data.table: a table's name has lower-case letters, digits and _, and begins with a letter; `docs` would do",
             ),
-            ("table = \"docs\"", "[[data]] without `folder`"),
+            (
+                "table = \"docs\"\nnames = [\"title\"]",
+                "`title` is no part of a name",
+            ),
             (
                 "table = \"docs\"\nfolder = \"..\"",
                 "`..` holds the site itself",
@@ -134,8 +191,8 @@ mod tests {
             ),
             ("table = \"docs\"\nfolder = \"\"", "`` is no folder"),
             (
-                "table = \"docs\"\nfolder = \"a\"\nendings = [\"txt\"]",
-                "`txt` is no ending of a table; the endings are .csv",
+                "table = \"docs\"\nfolder = \"a\"\nendings = [\"exe\"]",
+                "`exe` is no ending of a table; the endings are .csv",
             ),
             (
                 "table = \"docs\"\nfolder = \"a\"\nendings = []",

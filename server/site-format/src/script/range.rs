@@ -1,5 +1,6 @@
 //! `from … to …` behind the type of a `-- param:` line, and the words for the types.
 
+use millpond_data::Moment;
 use millpond_db::{Value, ValueKind};
 
 use super::{
@@ -7,7 +8,6 @@ use super::{
     declare::{complain, literal},
 };
 use crate::{
-    moment::Moment,
     suggest::closest,
     text_format::{FORMATS, TextFormat},
     time_zone::SiteZone,

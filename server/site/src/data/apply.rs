@@ -22,7 +22,7 @@ use crate::statics::Stamp;
 use millpond_site_format::Problem;
 
 /// Files of one table that were applied together have a line each in the log, up to this number.
-const MAX_LINES: usize = 3;
+pub(super) const MAX_LINES: usize = 3;
 
 /// Findings of a look.
 pub(super) struct Look<'a> {
@@ -105,6 +105,7 @@ impl FolderSync {
             name: name.to_owned(),
             columns,
             zone: self.zone,
+            names: self.sources.row_settings(name),
         }))
     }
 }

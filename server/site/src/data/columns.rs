@@ -1,7 +1,9 @@
 //! Which columns of a table a file fills.
 
+use millpond_data::NameParts;
 use millpond_db::{FILE_COLUMN, KEY_COLUMN, TableColumn, TableColumnKind};
 
+use super::hiding::{DRAFT, HidingField, hiding, is_known, position};
 use millpond_site_format::time_zone::SiteZone;
 
 /// The path between the folder of a table and a file.
@@ -14,7 +16,15 @@ pub(super) struct TargetTable {
     pub(super) columns: Vec<TableColumn>,
     /// The zone of moments without an offset.
     pub(super) zone: SiteZone,
+    /// What the names of files say of their rows.
+    pub(super) names: RowSettings,
 }
+
+/// Settings of a table that change what its files say.
+pub(super) type RowSettings = (NameParts, Option<String>);
+
+/// Number of the way in which files become rows: files are applied anew where it is another.
+const READING: u32 = 2;
 
 impl TargetTable {
     /// Returns the fault that keeps files from being rows of the table.
@@ -50,6 +60,7 @@ impl TargetTable {
                 )
             })
             .collect();
+        parts.push(format!("{READING}{:?}", self.names));
         let has_moments = |column: &TableColumn| column.kind == TableColumnKind::Moment;
         if self.columns.iter().any(has_moments) {
             parts.push(self.zone.name().to_owned());
@@ -58,6 +69,11 @@ impl TargetTable {
             "{:032x}",
             millpond_data::hash_bytes(parts.join(",").as_bytes())
         )
+    }
+
+    /// The names of the columns in lower case.
+    pub(super) fn lower_names(&self) -> impl Iterator<Item = String> {
+        self.columns.iter().map(|column| column.name.to_lowercase())
     }
 
     /// The columns beside those that a file fills, but for those of the key and of the file's name.
@@ -85,16 +101,19 @@ impl TargetTable {
         let mut filled = FilledColumns {
             file: file.to_owned(),
             zone: self.zone,
+            hiding: hiding(names, &self.columns),
             ..FilledColumns::default()
         };
         for column in &self.columns {
             let name = column.name.to_lowercase();
-            let from = names.iter().position(|known| *known == name);
+            let from = position(names, &name, &self.columns);
             // A file that is in no folder within the table's has an empty text for it.
             let is_folder = column.name == PATH_COLUMN && column.is_key && column.not_null;
             if column.name == KEY_COLUMN && column.is_key {
                 filled.content_key = Some(filled.columns.len());
-            } else if from.is_none() && !is_folder || column.name == FILE_COLUMN {
+            } else if from.is_none() && !is_folder && !(name == DRAFT && !filled.hiding.is_empty())
+                || column.name == FILE_COLUMN
+            {
                 if column.is_key {
                     filled
                         .missing_key
@@ -105,8 +124,9 @@ impl TargetTable {
             filled.columns.push(column.clone());
             filled.from.push(from);
         }
-        let known = |name: &&String| !self.columns.iter().any(|c| c.name.to_lowercase() == **name);
-        filled.unknown = names.iter().filter(known).cloned().collect();
+        let columns: Vec<String> = self.lower_names().collect();
+        let unknown = |name: &&String| !columns.contains(name) && !is_known(name, &columns);
+        filled.unknown = names.iter().filter(unknown).cloned().collect();
         filled
     }
 }
@@ -127,6 +147,8 @@ pub(super) struct FilledColumns {
     pub(super) columns: Vec<TableColumn>,
     /// For each of them, the column of the file; none for the hash of the content.
     pub(super) from: Vec<Option<usize>>,
+    /// Fields of the file that say in other words whether the row is a draft.
+    pub(super) hiding: Vec<HidingField>,
     /// The place of the hash of the content.
     pub(super) content_key: Option<usize>,
     /// A part of the table's key that the file does not have.

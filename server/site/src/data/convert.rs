@@ -2,10 +2,14 @@
 
 use std::{fmt::Write as _, sync::Arc};
 
-use millpond_data::{FieldValue as FileValue, begins_with_day};
+use millpond_data::FieldValue as FileValue;
 use millpond_db::{TableColumn, TableColumnKind as Kind, Value};
 
-use super::columns::FilledColumns;
+use super::{
+    columns::FilledColumns,
+    declared::{held, moment},
+    hiding::{DRAFT, is_hidden},
+};
 use millpond_site_format::{text_format::TextFormat, time_zone::SiteZone};
 
 /// Up to this number a double has each integer: 2 to the power of 53.
@@ -31,19 +35,35 @@ pub(super) fn row(
 ) -> Result<(), Misfit> {
     out.clear();
     for (column, from) in filled.columns.iter().zip(&filled.from) {
-        let value = from.and_then(|from| values.get(from));
-        let value = value.unwrap_or(&FileValue::Null);
-        out.push(
-            convert(value, column, filled.zone).map_err(|message| Misfit {
-                column: column.name.clone(),
-                message,
-            })?,
-        );
+        out.push(value_of(filled, column, *from, values)?);
     }
     if let Some(key) = filled.content_key {
         out[key] = content_hash(&filled.file, out, key);
     }
     Ok(())
+}
+
+/// The value of a column.
+fn value_of(
+    filled: &FilledColumns,
+    column: &TableColumn,
+    from: Option<usize>,
+    values: &[FileValue<'_>],
+) -> Result<Value, Misfit> {
+    let misfit = |message| Misfit {
+        column: column.name.clone(),
+        message,
+    };
+    let value = from.and_then(|from| values.get(from));
+    let is_hidden = match filled.hiding.is_empty() || !column.name.eq_ignore_ascii_case(DRAFT) {
+        true => false,
+        false => is_hidden(&filled.hiding, values)?,
+    };
+    let value = match is_hidden {
+        true => &FileValue::Boolean(true),
+        false => value.unwrap_or(&FileValue::Null),
+    };
+    convert(value, column, filled.zone).map_err(misfit)
 }
 
 /// The values of a row for more columns than it was read for.
@@ -82,15 +102,8 @@ pub(super) fn key(filled: &FilledColumns, values: &[FileValue<'_>]) -> Option<Ve
 /// All values of a row that do not fit.
 pub(super) fn misfits(filled: &FilledColumns, values: &[FileValue<'_>]) -> Vec<Misfit> {
     let columns = filled.columns.iter().zip(&filled.from);
-    let misfit = |(column, from): (&TableColumn, &Option<usize>)| {
-        let value = from.and_then(|from| values.get(from));
-        let converted = convert(value.unwrap_or(&FileValue::Null), column, filled.zone);
-        converted.err().map(|message| Misfit {
-            column: column.name.clone(),
-            message,
-        })
-    };
-    columns.filter_map(misfit).collect()
+    let values = columns.map(|(column, from)| value_of(filled, column, *from, values));
+    values.filter_map(Result::err).collect()
 }
 
 fn convert(value: &FileValue<'_>, column: &TableColumn, zone: SiteZone) -> Result<Value, String> {
@@ -104,7 +117,6 @@ fn convert(value: &FileValue<'_>, column: &TableColumn, zone: SiteZone) -> Resul
                 _ => Some(i64::from(truth).into()),
             }
         }
-        (value, Kind::Other) if is_day(column) && !may_be_day(value) => None,
         (FileValue::Null, Kind::Text) if column.not_null => Some("".into()),
         (FileValue::Null, _) => Some(Value::Null),
         (FileValue::Boolean(truth), Kind::Boolean) => Some((*truth).into()),
@@ -116,26 +128,27 @@ fn convert(value: &FileValue<'_>, column: &TableColumn, zone: SiteZone) -> Resul
         }
         (FileValue::Real(real), Kind::Real) => Some(Value::Real(*real)),
         (FileValue::Real(real), Kind::Integer) => whole(*real).map(Value::from),
-        (FileValue::Plain(text) | FileValue::Text(text), Kind::Moment) => Some(moment(text, zone)),
+        (FileValue::Plain(text) | FileValue::Text(text), Kind::Moment) => moment(text, zone),
         (FileValue::Plain(text), kind) => plain(text, kind),
         (FileValue::Text(text), Kind::Text | Kind::Other) => Some(Value::from(&**text)),
         (FileValue::Json(json), Kind::Text) => Some(Value::from(&*json.to_string())),
         (FileValue::Json(json), Kind::Json) => Some(json.clone().into()),
         (FileValue::Text(text), Kind::Json) => Some(serde_json::Value::from(&**text).into()),
         (value, Kind::Json) => scalar_json(value).map(Value::from),
-        (value, Kind::Text | Kind::Other | Kind::Moment) => {
-            scalar_text(value).map(|text| Value::from(&*text))
-        }
+        (value, Kind::Text | Kind::Other) => scalar_text(value).map(|text| Value::from(&*text)),
         _ => None,
     };
-    converted.ok_or_else(|| {
+    let refused = |what: &str| format!("{} is {}, not {what}", column.name, shown(value));
+    let converted = converted.map(|value| held(&column.type_name, value));
+    let held = converted.transpose().map_err(|wanted| refused(&wanted))?;
+    held.ok_or_else(|| {
         let what = match column.kind {
             Kind::Integer => "an integer",
             Kind::Real => "a number",
             Kind::Boolean => "true or false",
             Kind::Json => "JSON",
-            Kind::Other if is_day(column) => "a day like 2026-11-26",
-            Kind::Text | Kind::Other | Kind::Moment => "text",
+            Kind::Moment => TextFormat::DateTime.wanted(),
+            Kind::Text | Kind::Other => "text",
         };
         let is_rounded = matches!(value, FileValue::Real(real) if real.abs() >= EXACT);
         if is_rounded && column.kind != Kind::Boolean {
@@ -145,43 +158,28 @@ fn convert(value: &FileValue<'_>, column: &TableColumn, zone: SiteZone) -> Resul
                 shown(value)
             );
         }
-        format!("{} is {}, not {what}", column.name, shown(value))
+        refused(what)
     })
 }
 
-/// A moment in UTC, as `datetime('now')` of SQLite writes it and as parameters of type `datetime`
-/// are: so the two compare on both databases. What is no moment is left to the database.
-fn moment(text: &str, zone: SiteZone) -> Value {
-    let utc = TextFormat::DateTime.read(text, zone);
-    Value::from(utc.as_deref().unwrap_or(text))
-}
-
 /// YAML 1.1 had more words for the truth, and people write them.
-fn old_truth(text: &str) -> Option<bool> {
-    let is_one_of = |words: [&str; 2]| words.iter().any(|word| text.eq_ignore_ascii_case(word));
-    match (is_one_of(["yes", "on"]), is_one_of(["no", "off"])) {
+pub(super) fn old_truth(text: &str) -> Option<bool> {
+    let is_one_of = |words: [&str; 3]| words.iter().any(|word| text.eq_ignore_ascii_case(word));
+    match (
+        is_one_of(["yes", "on", "true"]),
+        is_one_of(["no", "off", "false"]),
+    ) {
         (true, _) => Some(true),
         (_, true) => Some(false),
         _ => None,
     }
 }
 
-fn is_day(column: &TableColumn) -> bool {
-    column.type_name.eq_ignore_ascii_case("date")
-}
-
-fn may_be_day(value: &FileValue<'_>) -> bool {
-    match value {
-        FileValue::Null => true,
-        FileValue::Text(text) | FileValue::Plain(text) => begins_with_day(text),
-        _ => false,
-    }
-}
-
 /// Text of a format without types.
 fn plain(text: &str, kind: Kind) -> Option<Value> {
     match kind {
-        Kind::Text | Kind::Other | Kind::Moment => Some(text.into()),
+        Kind::Text | Kind::Other => Some(text.into()),
+        Kind::Moment => None,
         Kind::Integer => match text.trim() {
             "true" => Some(1.into()),
             "false" => Some(0.into()),
@@ -228,7 +226,7 @@ fn scalar_json(value: &FileValue<'_>) -> Option<serde_json::Value> {
 }
 
 /// A value for a message: its beginning, if it is long.
-fn shown(value: &FileValue<'_>) -> String {
+pub(super) fn shown(value: &FileValue<'_>) -> String {
     let text = match value {
         FileValue::Text(text) | FileValue::Plain(text) => format!("{text:?}"),
         FileValue::Real(real) => real.to_string(),

@@ -108,7 +108,7 @@ fn plain(path: &Path) -> PathBuf {
 fn slug(file: &DataFile) -> Option<String> {
     let opened = file.open().ok()?;
     let mut slug = None;
-    let outcome = read(file.format, opened, file.row_path.as_deref(), &mut |row| {
+    let outcome = read(file.format, opened, file.row_name.as_ref(), &mut |row| {
         let at = row.names.iter().position(|name| name == "slug");
         slug = at.and_then(|at| match &row.values[at] {
             FieldValue::Text(text) | FieldValue::Plain(text) => Some(text.to_string()),

@@ -5,6 +5,7 @@ use millpond_db::{ConstraintKind, Error, FILE_COLUMN, KEY_COLUMN};
 
 use super::{
     columns::{PATH_COLUMN, TargetTable},
+    hiding::is_known,
     scan::DataFile,
     survey::problem,
 };
@@ -73,7 +74,7 @@ pub(super) fn misspelt_names<'a>(
     columns: &'a [String],
 ) -> impl Iterator<Item = (&'a str, &'a str)> {
     let unknown = names.iter().filter(move |name| !columns.contains(name));
-    let unknown = unknown.filter(move |name| !is_left_out(file, name));
+    let unknown = unknown.filter(move |name| !is_left_out(file, name) && !is_known(name, columns));
     unknown.filter_map(move |name| {
         let free = columns.iter().filter(|column| {
             !names.contains(column) && ![FILE_COLUMN, KEY_COLUMN].contains(&&***column)

@@ -83,7 +83,7 @@ impl FolderSync {
         }
         let opened = file.open().ok()?;
         let mut keys = Vec::new();
-        let outcome = read(file.format, opened, file.row_path.as_deref(), &mut |row| {
+        let outcome = read(file.format, opened, file.row_name.as_ref(), &mut |row| {
             let filled = table.filled(&file.name, row.names);
             let key = convert::key(&filled, row.values).ok_or(Stop)?;
             keys.push(key);

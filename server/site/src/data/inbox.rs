@@ -308,6 +308,8 @@ mod tests {
             table: table.to_owned(),
             folder: root.join(shown),
             shown: shown.into(),
+            names: millpond_data::NameParts::default(),
+            element: None,
             endings: Vec::new(),
         };
         let folders = [("docs", "../docs"), ("served", "static/docs")];

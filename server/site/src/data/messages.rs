@@ -1,6 +1,9 @@
 //! What the owner is told about files.
 
-use std::path::Path;
+use std::{
+    collections::{BTreeMap, HashMap},
+    path::{Path, PathBuf},
+};
 
 use millpond_data::{DataError, FilePlace};
 use millpond_db::{Error, RefusedRow, RowCounts};
@@ -63,9 +66,11 @@ pub(super) fn unknown_columns(
         .cloned()
         .collect();
     let (first, rest) = unknown.split_first()?;
+    let mut sorted = unknown.clone();
+    sorted.sort();
     let names = match rest {
         [] => format!("column {first}"),
-        _ => format!("columns {}", unknown.join(", ")),
+        _ => format!("columns {}", sorted.join(", ")),
     };
     let message = format!(
         "the table {} has no {names}, so that is left out",
@@ -76,6 +81,60 @@ pub(super) fn unknown_columns(
         "`millpond check --fix` writes a migration for it; it is applied at the next start",
     );
     Some(problem(file, &note))
+}
+
+/// Problems of the same words in more files of a folder than this are one.
+const MAX_ALIKE: usize = 3;
+/// Problems of one folder in the log at once.
+const MAX_TOLD: usize = 20;
+
+/// Problems for the log: those that many files of a folder have in common are one, and the rest of
+/// a folder is counted.
+pub(super) fn brief<'p>(problems: impl IntoIterator<Item = &'p Problem>) -> Vec<Problem> {
+    let mut folders: BTreeMap<PathBuf, Vec<Vec<&Problem>>> = BTreeMap::new();
+    let mut places = HashMap::new();
+    for problem in problems {
+        let folder: PathBuf = problem.file.iter().take(2).collect();
+        let alike = folders.entry(folder.clone()).or_default();
+        let key = (folder, &problem.message, &problem.hint);
+        let place = *places.entry(key).or_insert(alike.len());
+        match alike.get_mut(place) {
+            Some(alike) => alike.push(problem),
+            None => alike.push(vec![problem]),
+        }
+    }
+    let mut brief = Vec::new();
+    for (folder, mut groups) in folders {
+        // What many have in common comes first.
+        groups.sort_by_key(|alike| alike.len() <= MAX_ALIKE);
+        let (mut told, mut rest) = (0, 0);
+        for alike in groups {
+            let problems = match alike.len() > MAX_ALIKE {
+                true => vec![shared(&folder, &alike)],
+                false => alike.into_iter().cloned().collect(),
+            };
+            let room = MAX_TOLD - told;
+            rest += problems.len().saturating_sub(room);
+            told += problems.len().min(room);
+            brief.extend(problems.into_iter().take(room));
+        }
+        if rest > 0 {
+            let message = format!("and {rest} more remarks on its files");
+            brief.push(Problem::new(folder, message).hint("`millpond check` lists more of them"));
+        }
+    }
+    brief
+}
+
+/// One problem for many files.
+fn shared(folder: &Path, alike: &[&Problem]) -> Problem {
+    let (first, more) = (alike[0], alike.len() - 1);
+    let folder = folder.display();
+    let message = format!("{} (also in {more} more files of {folder}/)", first.message);
+    Problem {
+        message,
+        ..first.clone()
+    }
 }
 
 /// Describes the changes of rows, for the log.

@@ -6,7 +6,7 @@
 //! which table's, when a file is looked at, and what the owner is told.
 //!
 //! - `sources`, `scan`: the files of the folders;
-//! - `columns`, `convert`: from their values to those of the table; `fields`: what it lacks;
+//! - `columns`, `convert`, `declared`: from their values to those of the table; `fields`: what it lacks; `hiding`: drafts;
 //! - `survey`: a file is read, once: it is checked, and its rows are kept until they are applied;
 //! - `sync`: one look at all files; `saved`: at a few; `apply`, `batch`: what has changed;
 //! - `gone`: what is gone; `held`: its rows stay for a file that is not applied yet;
@@ -19,11 +19,13 @@ mod apply;
 mod batch;
 mod columns;
 mod convert;
+mod declared;
 mod documents;
 mod fields;
 mod gone;
 mod gone_folder;
 mod held;
+mod hiding;
 mod inbox;
 mod messages;
 mod pins;

@@ -13,9 +13,11 @@ use millpond_db::{Database, FILE_COLUMN, FeedKind, KEY_COLUMN};
 
 use super::{
     DataSources, FOLDER,
-    columns::TargetTable,
+    columns::{RowSettings, TargetTable},
     fields::{is_left_out, misspelt_names, place_of_field},
     gone_folder::gone_folders,
+    hiding::is_known,
+    messages::brief,
     scan::{DataFile, scan},
     survey::{Survey, problem, survey},
 };
@@ -71,7 +73,7 @@ impl Found {
                 pin.name
             ))
         });
-        pins.chain(self.passed_over.iter().cloned()).collect()
+        pins.chain(brief(&self.passed_over)).collect()
     }
 }
 
@@ -95,9 +97,11 @@ pub(crate) fn found(sources: &DataSources, database: &Database, config: &Config)
     for (table, files) in tables {
         let mut inference = Inference::default();
         let (mut readable, mut named) = (Vec::new(), Vec::new());
+        let mut separator = None;
         for file in &files {
             match infer(file, &mut inference) {
-                Ok(names) => {
+                Ok((names, found)) => {
+                    separator = separator.or(found);
                     readable.push(*file);
                     named.push((*file, names));
                 }
@@ -115,9 +119,13 @@ pub(crate) fn found(sources: &DataSources, database: &Database, config: &Config)
             false => files[0].shown.display().to_string(),
         };
         match known {
-            None if readable.len() == files.len() => {
+            // A file with a fault keeps no other out.
+            None if !readable.is_empty() => {
                 let layout = FilesLayout::of(&files);
                 let mut pin = create(&source, table, &columns, layout, database.is_postgres());
+                if let Some(separator) = separator {
+                    pin.missing.push_str(&divided(separator));
+                }
                 if let Some(publication) = publication.filter(|_| database.is_postgres()) {
                     pin.sql.push_str(&published(table, publication));
                 }
@@ -137,8 +145,22 @@ pub(crate) fn found(sources: &DataSources, database: &Database, config: &Config)
     found
 }
 
-/// Takes up the rows of a file; gives the names of its fields.
-fn infer(file: &DataFile, inference: &mut Inference) -> Result<Vec<String>, Option<Problem>> {
+/// Says how the fields of a CSV file are divided, unless it is by commas.
+fn divided(separator: u8) -> String {
+    let name = match separator {
+        b',' => return String::new(),
+        b';' => "semicolons".to_owned(),
+        b'\t' => "tabs".to_owned(),
+        other => format!("`{}`", char::from(other)),
+    };
+    format!("; its fields are divided by {name}, and the first line names them")
+}
+
+/// Takes up the rows of a file; gives the names of its fields, and the sign between them.
+fn infer(
+    file: &DataFile,
+    inference: &mut Inference,
+) -> Result<(Vec<String>, Option<u8>), Option<Problem>> {
     let shown = &file.shown;
     let opened = file.open().map_err(|error| {
         Some(Problem::new(
@@ -148,13 +170,13 @@ fn infer(file: &DataFile, inference: &mut Inference) -> Result<Vec<String>, Opti
     })?;
     inference.begin_file();
     let mut names = Vec::new();
-    let outcome = read(file.format, opened, file.row_path.as_deref(), &mut |row| {
+    let outcome = read(file.format, opened, file.row_name.as_ref(), &mut |row| {
         inference.add(row);
         names.extend_from_slice(&row.names[names.len()..]);
         Ok(())
     });
     match outcome {
-        Ok(_) => Ok(names),
+        Ok(digest) => Ok((names, digest.separator)),
         Err(ReadError::Data(error)) => Err(Some(problem(file, &error))),
         Err(ReadError::Stopped) => Err(None),
     }
@@ -174,6 +196,7 @@ fn misfits(files: &[&DataFile], table: &str, database: &Database, zone: SiteZone
         name: table.to_owned(),
         columns,
         zone,
+        names: RowSettings::default(),
     };
     if let (Some((message, hint)), Some(file)) = (table.fault(), files.first()) {
         return vec![Problem::new(&file.shown, message).hint(hint)];
@@ -298,7 +321,8 @@ fn new_columns(
             && !misspelt.any(|(misspelt, _)| misspelt == name)
     };
     let new = columns.iter().filter(|column| {
-        !known.contains(&column.name) && files.iter().any(|file| is_new(file, &column.name))
+        let is_unknown = !known.contains(&column.name) && !is_known(&column.name, &known);
+        is_unknown && files.iter().any(|file| is_new(file, &column.name))
     });
     new.cloned().collect()
 }
@@ -351,12 +375,14 @@ fn type_name(kind: Option<Kind>, is_postgres: bool) -> &'static str {
         (Kind::Real, true) => "double precision",
         (Kind::Boolean, true) => "boolean",
         (Kind::Date, true) => "date",
+        // Compared as text, so that a page depends on the rows of its days.
+        (Kind::Date, false) => "date text",
         (Kind::Moment, true) => "timestamptz",
         (Kind::Json, true) => "jsonb",
         (Kind::Integer | Kind::Boolean, false) => "integer",
         (Kind::Real, false) => "real",
         (Kind::Moment, false) => "datetime",
-        (Kind::Date | Kind::Json, false) | (Kind::Text, _) => "text",
+        (Kind::Json, false) | (Kind::Text, _) => "text",
     }
 }
 

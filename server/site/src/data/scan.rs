@@ -8,7 +8,7 @@ use std::{
     path::{Path, PathBuf},
 };
 
-use millpond_data::{Format, table_name};
+use millpond_data::{Format, RowName, table_name};
 use rustix::fs::OFlags;
 
 use super::{FOLDER, sources::DataSources};
@@ -27,9 +27,9 @@ pub(super) struct DataFile {
     pub(super) shown: PathBuf,
     pub(super) table: String,
     pub(super) format: Format,
-    /// Its path below the folder of its table without the ending, which is the row's name where the
-    /// file is one row; none for a file that can have no name.
-    pub(super) row_path: Option<String>,
+    /// What its path says of the row, where the file is one row; none for a file that can have no
+    /// name.
+    pub(super) row_name: Option<RowName>,
     pub(super) stamp: Stamp,
 }
 
@@ -47,8 +47,8 @@ impl DataFile {
 
     /// True if it is a row with a folder between its own and that of the table.
     pub(super) fn is_nested(&self) -> bool {
-        let path = self.row_path.as_deref();
-        self.format == Format::Markdown && path.is_some_and(|path| path.contains('/'))
+        let name = self.row_name.as_ref();
+        self.format == Format::Markdown && name.is_some_and(RowName::is_nested)
     }
 
     /// True if other files may have rows of the same table.
@@ -82,6 +82,21 @@ struct TableFolder<'a> {
     table: &'a str,
     /// The endings of the names that count; empty for all that are known, and others are problems.
     endings: &'a [String],
+    settings: Option<&'a DataFolder>,
+}
+
+impl TableFolder<'_> {
+    /// What is known of a file by its path without the ending.
+    fn row_name(&self, stem: &str) -> RowName {
+        row_name(stem, self.settings)
+    }
+}
+
+/// What the settings of its table and its path without the ending say of a file.
+fn row_name(stem: &str, settings: Option<&DataFolder>) -> RowName {
+    let names = settings.map(|settings| settings.names).unwrap_or_default();
+    let element = settings.and_then(|settings| settings.element.as_deref());
+    RowName::of(stem, names).with_element(element)
 }
 
 /// Lists the files. What cannot be a table's is a problem.
@@ -90,7 +105,7 @@ pub(super) fn scan(sources: &DataSources) -> FolderScan {
     // The files and folders of each table: a table has one.
     let mut tables = BTreeMap::new();
     scan.data_folder(sources, &mut tables);
-    for folder in &sources.folders {
+    for folder in sources.folders.iter().filter(|folder| !folder.is_own()) {
         scan.folder_elsewhere(sources, folder, &mut tables);
     }
     scan.refuse_shared(sources, &tables);
@@ -151,23 +166,26 @@ impl FolderScan {
                 .or_default()
                 .push(sources.shown(&name));
             let Some((stem, format)) = format else {
+                let settings = sources.settings(&table);
                 let folder = TableFolder {
                     root: &root,
                     table: &table,
-                    endings: &[],
+                    endings: settings.map_or(&[][..], |settings| &settings.endings[..]),
+                    settings,
                 };
                 self.changed(&metadata);
                 self.folders.insert(table.clone());
                 self.table_folder(sources, &folder, &path, &table, 0);
                 continue;
             };
-            let row_path = (format == Format::Markdown).then(|| stem.to_owned());
+            let row_name = matches!(format, Format::Markdown | Format::Xml)
+                .then(|| row_name(stem, sources.settings(&table)));
             let file = DataFile {
                 path,
                 shown: sources.shown(&name),
                 table,
                 format,
-                row_path,
+                row_name,
                 stamp: Stamp::of(&metadata),
                 name: name.clone(),
             };
@@ -195,6 +213,7 @@ impl FolderScan {
                     root: &root,
                     table,
                     endings: &folder.endings,
+                    settings: Some(folder),
                 };
                 self.table_folder(sources, &folder, &root, table, 0);
             }
@@ -292,7 +311,12 @@ impl FolderScan {
                 }
                 Ok((metadata, false)) => metadata,
             };
-            let Some((stem, format)) = Format::of_name(&name[folder.table.len() + 1..]) else {
+            let name_below = &name[folder.table.len() + 1..];
+            let found = match folder.endings.is_empty() {
+                true => Format::of_name(name_below),
+                false => Format::of_named(name_below),
+            };
+            let Some((stem, format)) = found else {
                 self.pass_over(sources, &name);
                 continue;
             };
@@ -301,7 +325,7 @@ impl FolderScan {
                 shown: sources.shown(&name),
                 table: folder.table.to_owned(),
                 format,
-                row_path: Some(stem.to_owned()),
+                row_name: Some(folder.row_name(stem)),
                 stamp: Stamp::of(&metadata),
                 name: name.clone(),
             };
@@ -421,6 +445,7 @@ mod tests {
             root: Path::new("/"),
             table: "posts",
             endings: &[],
+            settings: None,
         };
         let missing = Path::new("/missing/posts");
         found.table_folder(&DataSources::default(), &folder, missing, "posts", 0);

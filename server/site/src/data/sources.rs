@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use super::FOLDER;
+use super::{FOLDER, columns::RowSettings};
 use millpond_site_format::{Config, config::DataFolder};
 
 /// Places of the files of a site's tables. A file has a name below `data/`; one of a folder that
@@ -29,13 +29,26 @@ impl DataSources {
 
     /// The folders other than `data/`.
     pub(super) fn elsewhere(&self) -> impl Iterator<Item = (&str, &Path)> {
-        let folders = self.folders.iter();
+        let folders = self.folders.iter().filter(|folder| !folder.is_own());
         folders.map(|folder| (&*folder.table, &*folder.folder))
     }
 
     /// True if `[[data]]` names a folder for the table.
     pub(super) fn is_elsewhere(&self, table: &str) -> bool {
-        self.folders.iter().any(|folder| folder.table == table)
+        self.elsewhere().any(|(known, _)| known == table)
+    }
+
+    /// The settings of `[[data]]` for a table.
+    pub(super) fn settings(&self, table: &str) -> Option<&DataFolder> {
+        self.folders.iter().find(|folder| folder.table == table)
+    }
+
+    /// The settings of a table that change what its files say.
+    pub(super) fn row_settings(&self, table: &str) -> RowSettings {
+        let settings = self.settings(table);
+        settings
+            .map(|it| (it.names, it.element.clone()))
+            .unwrap_or_default()
     }
 
     /// A file, by its name, as a problem names it: from the site's folder.

@@ -16,6 +16,7 @@ use super::{
     columns::{FilledColumns, TargetTable},
     convert,
     fields::{misspelt, place_of_field},
+    hiding::unheeded,
     scan::DataFile,
 };
 use crate::statics::Stamp;
@@ -46,18 +47,7 @@ pub(super) struct SurveyedFile {
 
 /// A file as a problem names it, with the place in it.
 pub(super) fn problem(file: &DataFile, error: &DataError) -> Problem {
-    let FilePlace { line, column, row } = error.place;
-    let number = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
-    let problem = match (line, row) {
-        (Some(line), _) => Problem::new(&file.shown, error.message.clone())
-            .at(number(line), number(column.unwrap_or(1))),
-        (None, Some(row)) => Problem::new(&file.shown, format!("row {row}: {}", error.message)),
-        (None, None) => Problem::new(&file.shown, error.message.clone()),
-    };
-    match &error.remedy {
-        Some(remedy) => problem.hint(remedy.clone()),
-        None => problem,
-    }
+    Problem::unread(&file.shown, error.clone())
 }
 
 /// Opens a file; none if it is not the one that was found any more.
@@ -96,7 +86,7 @@ pub(super) fn place_of_row(file: &DataFile, number: u64) -> FilePlace {
     let mut count = 0;
     if let Ok(Some(opened)) = open(file) {
         // It ends at the row.
-        let _ = read(file.format, &opened, file.row_path.as_deref(), &mut |row| {
+        let _ = read(file.format, &opened, file.row_name.as_ref(), &mut |row| {
             count += 1;
             if count == number {
                 place = row.place;
@@ -123,7 +113,7 @@ pub(super) fn survey(file: &DataFile, table: &TargetTable, stopped: &Arc<AtomicB
     // The columns of the rows up to a number, where later rows have more of them.
     let mut narrower: Vec<(u64, FilledColumns)> = Vec::new();
     let mut lost = None;
-    let outcome = read(file.format, &opened, file.row_path.as_deref(), &mut |row| {
+    let outcome = read(file.format, &opened, file.row_name.as_ref(), &mut |row| {
         if stopped.load(Ordering::Relaxed) {
             return Err(Stop);
         }
@@ -163,6 +153,7 @@ pub(super) fn survey(file: &DataFile, table: &TargetTable, stopped: &Arc<AtomicB
     let digest = match outcome {
         Ok(digest) => {
             faults.extend(misspelt(file, table, &names));
+            faults.extend(unheeded(file, table, &names));
             faults.extend(missing_key(file, table, &filled).filter(|_| digest.rows > 0));
             digest
         }
@@ -263,7 +254,7 @@ mod tests {
     use millpond_site_format::time_zone::SiteZone;
 
     use super::*;
-    use crate::data::{DataSources, scan::scan};
+    use crate::data::{DataSources, columns::RowSettings, scan::scan};
 
     /// The rows of `data/t.ndjson`.
     fn rows(text: &str) -> Vec<Vec<Value>> {
@@ -291,6 +282,7 @@ mod tests {
                 column("c", false),
             ],
             zone: SiteZone::default(),
+            names: RowSettings::default(),
         };
         let file = scan(&sources).files["t.ndjson"].clone();
         let Survey::Good(mut surveyed) = survey(&file, &table, &Arc::default()) else {

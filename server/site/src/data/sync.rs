@@ -12,10 +12,10 @@ use millpond_db::{AppliedFile, Database, Error};
 
 use super::{
     DataSources, FOLDER, Inbox,
-    apply::Look,
+    apply::{Look, MAX_LINES},
     held::HeldFiles,
     inbox::Wake,
-    messages::{is_passing, unapplied},
+    messages::{brief, is_passing, unapplied},
     scan::{DataFile, FolderScan, scan},
     writers::{Writers, writers},
 };
@@ -357,12 +357,10 @@ impl FolderSync {
         let is_finished = |file: &KnownFile| file.retry != Retry::EachLook && file.note.is_none();
         self.is_unfinished = outcome.retry.is_some() || !self.known.values().all(is_finished);
         faults.extend(scan.problems.iter().cloned());
-        outcome.lines.extend(new(&faults, &self.problems));
+        let mut news = new(&faults, &self.problems);
         for file in self.known.values_mut() {
             if !std::mem::replace(&mut file.are_told, true) {
-                outcome
-                    .lines
-                    .extend(file.faults.iter().map(Problem::to_string));
+                news.extend_from_slice(&file.faults);
             }
             faults.extend_from_slice(&file.faults);
         }
@@ -372,17 +370,24 @@ impl FolderSync {
             .filter_map(|known| known.note.clone())
             .chain(scan.notes.iter().cloned())
             .collect();
-        outcome.lines.extend(new(&notes, &self.notes));
+        news.extend(new(&notes, &self.notes));
+        let lines = brief(&news).into_iter().map(|problem| problem.to_string());
+        outcome.lines.extend(lines);
         let faulty: HashSet<&PathBuf> = faults.iter().map(|problem| &problem.file).collect();
         let before = self.problems.iter().map(|problem| &problem.file);
         // What is gone is not mended.
         let is_mended =
             |file: &&PathBuf| !faulty.contains(file) && self.sources.dir.join(file).exists();
         let mended: HashSet<&PathBuf> = before.filter(is_mended).collect();
-        let mended = mended
-            .into_iter()
-            .map(|file| format!("{}: is mended", file.display()));
-        outcome.lines.extend(mended);
+        match mended.len() {
+            ..=MAX_LINES => {
+                let line = |file: &PathBuf| format!("{}: is mended", file.display());
+                outcome.lines.extend(mended.into_iter().map(line));
+            }
+            many => outcome
+                .lines
+                .push(format!("{FOLDER}/: {many} files are mended")),
+        }
         self.problems = faults;
         self.notes = notes;
         self.last = scan;
@@ -394,8 +399,8 @@ pub(super) fn by_name(applied: &[AppliedFile]) -> HashMap<&str, &AppliedFile> {
 }
 
 /// The problems that were not there before, for the log.
-fn new(now: &[Problem], before: &[Problem]) -> Vec<String> {
+fn new(now: &[Problem], before: &[Problem]) -> Vec<Problem> {
     let before: HashSet<&Problem> = before.iter().collect();
     let new = now.iter().filter(|problem| !before.contains(problem));
-    new.map(Problem::to_string).collect()
+    new.cloned().collect()
 }

@@ -7,7 +7,7 @@ use millpond_db::{ConstraintKind, Database, Error};
 use super::{
     DataSources,
     batch::{Applier, ReadyFile, apply_all},
-    columns::TargetTable,
+    columns::{RowSettings, TargetTable},
     messages::refused,
     scan::{DataFile, scan},
     survey::{Survey, survey},
@@ -69,6 +69,7 @@ impl<'a> RowTrial<'a> {
                 name,
                 columns,
                 zone,
+                names: RowSettings::default(),
             };
             // A fault is said without a trial.
             (!table.columns.is_empty() && table.fault().is_none()).then_some(table)

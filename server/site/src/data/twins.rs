@@ -85,7 +85,7 @@ fn values(file: &DataFile, columns: &[String]) -> Option<Vec<String>> {
     }
     let opened = file.open().ok()?;
     let mut values = None;
-    let outcome = read(file.format, opened, file.row_path.as_deref(), &mut |row| {
+    let outcome = read(file.format, opened, file.row_name.as_ref(), &mut |row| {
         let value = |column: &String| {
             let column = column.to_lowercase();
             let at = row.names.iter().position(|name| *name == column)?;

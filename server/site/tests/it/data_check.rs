@@ -63,7 +63,7 @@ fn a_file_without_a_table_gets_a_migration_of_its_types() {
         ]
     );
     let rates = fs::read_to_string(dir.path().join(&written[1])).unwrap();
-    let table = "create table rates (\n  id integer primary key,\n  country_name text,\n  rate real,\n  since text,\n  \"order\" text,\n  _file text not null\n);\n";
+    let table = "create table rates (\n  id integer primary key,\n  country_name text,\n  rate real,\n  since date text,\n  \"order\" text,\n  _file text not null\n);\n";
     assert!(rates.ends_with(table), "{rates}");
     let posts = fs::read_to_string(dir.path().join(&written[0])).unwrap();
     assert!(posts.contains("slug text primary key,\n  title text,\n  tags text,\n  body text,\n  _file text not null"), "{posts}");
@@ -119,7 +119,7 @@ fn what_cannot_be_a_table_is_said_with_its_remedy() {
         "data/article.csv: there is a table article that is not made for files: it has no column _file",
         "data/menu.yaml: data/menu.json and data/menu.yaml are all the table menu",
         "data/posts/link: a link to a folder is not followed within the folder of a table",
-        "data/broken.json:2:8: expected value",
+        "data/broken.json:2:8: a value is expected here",
         "data/secret.csv: the link leads out of the folder of the data",
         "data/folder: the link leads out of the folder of the data",
     ] {

@@ -24,6 +24,7 @@ mod data_check;
 mod data_exact;
 mod data_nodes;
 mod data_renamed;
+mod data_taken;
 mod data_told;
 mod downloads;
 mod error_pages;
