@@ -146,13 +146,8 @@ impl Config {
     /// The first error in the file, in the order of its lines.
     pub fn read(dir: &Path) -> Result<Self, Problem> {
         let bytes = fs::read(dir.join(SETTINGS)).map_err(|error| unreadable(dir, &error))?;
-        let text = String::from_utf8(bytes).map_err(|error| {
-            let start = error.utf8_error().valid_up_to();
-            let before = String::from_utf8_lossy(&error.as_bytes()[..start]).into_owned();
-            Problem::new(SETTINGS, "a byte that is not UTF-8")
-                .at_offset(&before, before.len())
-                .hint("save the file as UTF-8")
-        })?;
+        let text = millpond_data::text(&*bytes);
+        let text = text.map_err(|error| Problem::unread(SETTINGS, error))?;
         let dir = std::path::absolute(dir).map_err(|error| unreadable(dir, &error))?;
         Self::parse(&text, &dir)
     }

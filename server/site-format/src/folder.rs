@@ -2,7 +2,7 @@
 
 use std::{
     collections::BTreeMap,
-    fs,
+    fs::{self, File},
     hash::{DefaultHasher, Hash, Hasher},
     io,
     path::{Path, PathBuf},
@@ -194,7 +194,10 @@ fn walk(
         }
         match text(&entry.path()) {
             Ok(text) => drop(texts.insert(path, text)),
-            Err(why) => problems.push(Problem::new(format!("{root}/{path}"), why)),
+            Err(problem) => problems.push(Problem {
+                file: PathBuf::from(format!("{root}/{path}")),
+                ..problem
+            }),
         }
     }
 }
@@ -209,20 +212,22 @@ fn unreadable(folder: PathBuf, error: &io::Error) -> Problem {
     })
 }
 
-fn text(path: &Path) -> Result<String, String> {
-    let found = fs::metadata(path).map_err(|error| format!("the file cannot be read: {error}"))?;
+/// A text of the site; a problem names no file.
+fn text(path: &Path) -> Result<String, Problem> {
+    let fault = |message: String| Problem::new("", message);
+    let unread = |error: io::Error| fault(format!("the file cannot be read: {error}"));
+    let found = fs::metadata(path).map_err(unread)?;
     if !found.is_file() {
         // A pipe would hold up its reader, and a device may have no end.
-        return Err("this is neither a file nor a folder; take it out of the folder".to_owned());
+        let message = "this is neither a file nor a folder; take it out of the folder";
+        return Err(fault(message.to_owned()));
     }
     let size = found.len();
     if size > MAX_SOURCE {
-        return Err(format!(
+        return Err(fault(format!(
             "the file has {size} bytes; at most {MAX_SOURCE} are read"
-        ));
+        )));
     }
-    fs::read_to_string(path).map_err(|error| match error.kind() {
-        io::ErrorKind::InvalidData => "the file is not UTF-8".to_owned(),
-        _ => format!("the file cannot be read: {error}"),
-    })
+    let file = File::open(path).map_err(unread)?;
+    millpond_data::text(file).map_err(|error| Problem::unread("", error))
 }

@@ -100,6 +100,21 @@ pub struct Script {
     pub zone: SiteZone,
 }
 
+/// True for a line of a block comment above the first query, in which nothing steers.
+fn is_comment(line: &str, is_open: &mut bool) -> bool {
+    let text = line.trim();
+    let inner = match *is_open {
+        true => Some(text),
+        false => text.strip_prefix("/*"),
+    };
+    let Some(inner) = inner else {
+        return false;
+    };
+    let behind = inner.split_once("*/").map(|(_, behind)| behind.trim());
+    *is_open = behind.is_none();
+    behind.is_none_or(|behind| behind.is_empty() || behind.starts_with("--"))
+}
+
 const DIRECTIVES: &str = "\
     name param order language file delete-file redirect created json csv bytes invalid message \
     max-age depends vary until crawl live";
@@ -121,10 +136,14 @@ impl Script {
     pub fn parse(file: &Path, text: &str) -> Result<Self, Problem> {
         let mut script = Self::default();
         let mut offset = 0;
+        let mut is_in_comment = false;
         for (index, raw) in text.split_inclusive('\n').enumerate() {
             let line = index + 1;
             let start = offset;
             offset += raw.len();
+            if script.queries.is_empty() && is_comment(raw, &mut is_in_comment) {
+                continue;
+            }
             match directive(raw) {
                 Some((word, rest)) => {
                     let written = DirectiveLine {

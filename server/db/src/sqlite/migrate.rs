@@ -23,7 +23,7 @@ pub(crate) fn is_applied(connection: &Connection, migration: &Migration) -> Resu
         .optional()
         .map_err(|error| own(&error))?;
     match applied {
-        Some(applied) if applied == fingerprint(sql) => Ok(true),
+        Some(applied) if applied == fingerprint(sql) || applied == marked(sql) => Ok(true),
         Some(_) => Err(Error::MigrationChanged { name: name.clone() }),
         None => Ok(false),
     }
@@ -71,4 +71,9 @@ fn execute(connection: &Connection, statement: &str) -> Result<(), (usize, Strin
         .is_some()
     {}
     Ok(())
+}
+
+/// The fingerprint of a script with a byte order mark, as scripts were once applied.
+fn marked(sql: &str) -> String {
+    fingerprint(&format!("\u{feff}{sql}"))
 }

@@ -292,7 +292,7 @@ fn what_is_no_site_says_so() {
     std::fs::write(dir.path().join(crate::problem::SETTINGS), b"# caf\xe9\n").unwrap();
     let problem = Config::read(dir.path()).unwrap_err().to_string();
     assert!(
-        problem.contains("millpond.toml:1:6: a byte that is not UTF-8"),
+        problem.contains("millpond.toml:1:6: the file is not UTF-8"),
         "{problem}"
     );
     let problem = Config::read(&dir.path().join(crate::problem::SETTINGS))

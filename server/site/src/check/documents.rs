@@ -52,7 +52,8 @@ pub(super) fn notes(generation: &Generation, sources: &DataSources) -> Vec<Probl
     let mut is_filter_named = false;
     for document in &site.documents.all {
         // Another reading says what is wrong with a text that is not UTF-8.
-        let Ok(text) = fs::read_to_string(&document.path) else {
+        let opened = fs::File::open(&document.path).ok();
+        let Some(Ok(text)) = opened.map(millpond_data::text) else {
             continue;
         };
         for link in document_links(&text) {

@@ -101,5 +101,6 @@ pub(super) fn source(dir: &Path, file: &Path) -> Option<String> {
     let path = dir.join(file);
     let is_small =
         fs::metadata(&path).is_ok_and(|facts| facts.is_file() && facts.len() <= MAX_SOURCE);
-    (is_source && is_small).then(|| fs::read_to_string(path).ok())?
+    let open = || millpond_data::text(fs::File::open(path).ok()?).ok();
+    (is_source && is_small).then(open)?
 }

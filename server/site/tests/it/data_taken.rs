@@ -352,6 +352,41 @@ fn a_faulty_file_keeps_no_table_from_being_made() {
 }
 
 #[test]
+fn every_text_may_begin_with_a_byte_order_mark() {
+    let marked = |text: &str| format!("\u{feff}{text}");
+    let sql = marked(
+        "/* The posts,\n-- name: none\nas a list. */\n-- name: posts :many\nselect slug, title from posts;\n",
+    );
+    let (settings, table) = (
+        marked("[database]\nurl = \"sqlite:site.db\"\n"),
+        marked(POSTS),
+    );
+    let html = marked("{% include \"list.html\" %}");
+    let list = marked("{% for p in posts %}{{ p.slug }} {{ p.title }};{% endfor %}");
+    let post = marked("---\ntitle: A\n---\n");
+    let site = TestSite::with(
+        &[
+            ("millpond.toml", &settings),
+            ("migrations/0002_data_posts.sql", &table),
+            ("data/posts/a.md", &post),
+            ("pages/posts.sql", &sql),
+            ("pages/posts.html", &html),
+            ("templates/list.html", &list),
+        ],
+        SiteOptions::default(),
+    );
+    assert_eq!(site.get("/posts").body, "a A;");
+    let said = found(&[
+        ("pages/x.sql", "/* a\nb */ select 1;\n"),
+        ("pages/x.html", "x"),
+    ]);
+    assert!(
+        said.contains("pages/x.sql:2:1: SQL before the first `-- name:`"),
+        "{said}"
+    );
+}
+
+#[test]
 fn endings_and_elements_are_those_that_the_settings_name() {
     let table =
         "create table posts (slug text primary key, title text, body text, _file text not null);
