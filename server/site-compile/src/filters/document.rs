@@ -5,9 +5,9 @@ use std::collections::HashMap;
 use millpond_data::Format;
 use minijinja::{
     Error, context,
-    value::{Value, ValueKind},
+    value::{Kwargs, Value, ValueKind},
 };
-use pulldown_cmark::{CowStr, Event, LinkType, Parser, Tag, TagEnd};
+use pulldown_cmark::{CowStr, Event, LinkType, Options, Parser, Tag, TagEnd};
 
 use super::{
     fault::{given, unfit},
@@ -23,16 +23,24 @@ pub(super) struct DocumentPlace<'p> {
     pub(super) has_folders: bool,
 }
 
-/// Gives each heading an `id`, as GitHub does, and each footnote one that no heading has, and lets
-/// links to other files lead to their pages.
+/// Gives each heading an `id`, as GitHub does, or its own; each footnote one with a colon, which no
+/// heading has; and lets links to other files lead to their pages.
 pub(super) fn prepare(events: &mut [Event<'_>], place: DocumentPlace<'_>) {
     let mut names = HeadingIds::default();
     for at in 0..events.len() {
-        let is_heading = matches!(events[at], Event::Start(Tag::Heading { .. }));
-        let name = is_heading.then(|| names.next(&text_of(&events[at + 1..])));
-        match &mut events[at] {
+        let name = match &events[at] {
             Event::Start(Tag::Heading { id, .. }) => {
+                Some(names.of(id.as_deref(), &text_of(&events[at + 1..])))
+            }
+            _ => None,
+        };
+        match &mut events[at] {
+            Event::Start(Tag::Heading {
+                id, classes, attrs, ..
+            }) => {
                 *id = name.filter(|name| !name.is_empty()).map(CowStr::from);
+                classes.clear();
+                attrs.clear();
             }
             // The domain `.md` is no ending of a file.
             Event::Start(Tag::Link {
@@ -45,28 +53,33 @@ pub(super) fn prepare(events: &mut [Event<'_>], place: DocumentPlace<'_>) {
                 }
             }
             Event::Start(Tag::FootnoteDefinition(name)) | Event::FootnoteReference(name) => {
-                *name = format!("footnote-{name}").into();
+                *name = format!("fn:{name}").into();
             }
             _ => {}
         }
     }
 }
 
-/// `headings`: those of a text, each with its level, its text and the `id` that it has.
-pub(super) fn headings(value: &Value) -> Result<Value, Error> {
+/// `headings`: those of a text, each with its level, its text and the `id` that it has, with `ids =
+/// true` its own.
+pub(super) fn headings(value: &Value, arguments: &Kwargs) -> Result<Value, Error> {
+    let has_ids: Option<bool> = arguments.get("ids")?;
+    arguments.assert_all_used()?;
     let Some(value) = given("headings", value)? else {
         return Ok(Value::from(Vec::<Value>::new()));
     };
     let text = value.as_str().filter(|_| value.kind() == ValueKind::String);
     let text = text.ok_or_else(|| unfit("headings", value, "a text"))?;
-    let events: Vec<Event<'_>> = Parser::new_ext(text, options(text, true)).collect();
+    let mut read = options(text, true);
+    read.set(Options::ENABLE_HEADING_ATTRIBUTES, has_ids == Some(true));
+    let events: Vec<Event<'_>> = Parser::new_ext(text, read).collect();
     let mut names = HeadingIds::default();
     let found = events.iter().enumerate().filter_map(|(at, event)| {
-        let Event::Start(Tag::Heading { level, .. }) = event else {
+        let Event::Start(Tag::Heading { level, id, .. }) = event else {
             return None;
         };
         let text = text_of(&events[at + 1..]);
-        let id = names.next(&text);
+        let id = names.of(id.as_deref(), &text);
         Some(context! { level => *level as u64, id, text })
     });
     Ok(found.collect::<Vec<Value>>().into())
@@ -134,6 +147,18 @@ struct HeadingIds {
 }
 
 impl HeadingIds {
+    /// The `id` that a heading has of its own, else one made of its text. One with a colon may be
+    /// that of a footnote.
+    fn of(&mut self, own: Option<&str>, text: &str) -> String {
+        match own.filter(|own| !own.is_empty() && !own.contains(':')) {
+            Some(own) => {
+                self.given.entry(own.to_owned()).or_default();
+                own.to_owned()
+            }
+            None => self.next(text),
+        }
+    }
+
     /// Small letters, digits, `-` and `_`; blanks become `-`, other signs are left out, and a name
     /// that is taken gets a number.
     fn next(&mut self, text: &str) -> String {

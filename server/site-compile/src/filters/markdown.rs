@@ -11,46 +11,73 @@ use minijinja::{
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd, html};
 
 use super::{
+    autolinks,
     document::{self, DocumentPlace},
     fault::{given, unfit, unfit_argument},
     footnotes,
 };
 
-/// The HTML of a text. With `html = true` HTML in the text stays as it is; with `document = PATH`
-/// the text is a document of the site's, and with `folders = false` the addresses of all of these
-/// are the names of their files; with `footnotes = false` footnotes are left out. In a page of
+/// The manner in which a text becomes HTML.
+#[derive(Default)]
+pub(super) struct TextStyle {
+    /// HTML in the text stays as it is: the text is the owner's, whose links lead where they like.
+    is_html_allowed: bool,
+    has_footnotes: bool,
+    /// Headings may have an `id` of their own: `## Title {#id}`.
+    has_ids: bool,
+    has_autolinks: bool,
+    has_alerts: bool,
+    /// Schemes of addresses beside those of all texts.
+    schemes: Vec<String>,
+}
+
+impl TextStyle {
+    /// The style of arguments, with `folders = …`.
+    fn of(options: &Kwargs, is_document: bool) -> Result<(Self, bool), Error> {
+        let flag = |name| options.get::<Option<bool>>(name);
+        let (folders, footnotes, ids) = (flag("folders")?, flag("footnotes")?, flag("ids")?);
+        let lonely = match (folders, footnotes, ids) {
+            _ if is_document => None,
+            (Some(_), ..) => Some("`folders` without a document"),
+            (_, Some(true), _) => Some("`footnotes = true` without a document"),
+            (_, _, Some(true)) => Some("`ids = true` without a document"),
+            _ => None,
+        };
+        if let Some(lonely) = lonely {
+            let takes = "`document = \"path\"` beside it";
+            return Err(unfit_argument("markdown", lonely, takes));
+        }
+        let style = Self {
+            is_html_allowed: flag("html")? == Some(true),
+            has_footnotes: footnotes != Some(false),
+            has_ids: ids == Some(true),
+            has_autolinks: flag("autolinks")? != Some(false),
+            has_alerts: flag("alerts")? != Some(false),
+            schemes: options.get::<Option<_>>("schemes")?.unwrap_or_default(),
+        };
+        options.assert_all_used()?;
+        Ok((style, folders != Some(false)))
+    }
+}
+
+/// The HTML of a text. With `document = PATH` the text is a document of the site's, and with
+/// `folders = false` the addresses of all of these are the names of their files. In a page of
 /// another type it is escaped as any other text.
 pub(super) fn markdown(state: &State, value: &Value, options: &Kwargs) -> Result<Value, Error> {
-    let is_html_allowed: Option<bool> = options.get("html")?;
     let place: Option<Value> = options.get("document")?;
     let place = place.as_ref().map(|place| {
         let text = place.as_str();
         text.ok_or_else(|| unfit_argument("markdown", "no path is given", "`document = \"path\"`"))
     });
     let place = place.transpose()?;
-    let has_folders: Option<bool> = options.get("folders")?;
-    let has_footnotes: Option<bool> = options.get("footnotes")?;
-    let lonely = match (&place, has_folders, has_footnotes) {
-        (None, Some(_), _) => Some("`folders` without a document"),
-        (None, _, Some(true)) => Some("`footnotes = true` without a document"),
-        _ => None,
-    };
-    if let Some(lonely) = lonely {
-        let takes = "`document = \"path\"` beside it";
-        return Err(unfit_argument("markdown", lonely, takes));
-    }
-    options.assert_all_used()?;
+    let (style, has_folders) = TextStyle::of(options, place.is_some())?;
     let Some(value) = given("markdown", value)? else {
         return Ok(Value::from(""));
     };
     let text = value.as_str().filter(|_| value.kind() == ValueKind::String);
     let text = text.ok_or_else(|| unfit("markdown", value, "a text"))?;
-    let place = place.map(|path| DocumentPlace {
-        path,
-        has_folders: has_folders != Some(false),
-    });
-    let has_footnotes = has_footnotes != Some(false);
-    let html = render(text, is_html_allowed == Some(true), place, has_footnotes);
+    let place = place.map(|path| DocumentPlace { path, has_folders });
+    let html = render(text, place, &style);
     Ok(match state.auto_escape() {
         AutoEscape::Html => Value::from_safe_string(html),
         _ => Value::from(html),
@@ -72,20 +99,19 @@ pub(super) fn options(text: &str, is_document: bool) -> Options {
     options
 }
 
-fn render(
-    text: &str,
-    is_html_allowed: bool,
-    place: Option<DocumentPlace<'_>>,
-    has_footnotes: bool,
-) -> String {
-    let parsed = Parser::new_ext(text, options(text, place.is_some() || !has_footnotes));
-    let mut events: Vec<Event<'_>> = match has_footnotes {
+fn render(text: &str, place: Option<DocumentPlace<'_>>, style: &TextStyle) -> String {
+    let mut read = options(text, place.is_some() || !style.has_footnotes);
+    read.set(Options::ENABLE_HEADING_ATTRIBUTES, style.has_ids);
+    read.set(Options::ENABLE_GFM, style.has_alerts);
+    let parsed = Parser::new_ext(text, read);
+    let mut events: Vec<Event<'_>> = match style.has_footnotes {
         true => parsed.collect(),
         false => footnotes::left_out(parsed),
     };
     if let Some(place) = place {
         document::prepare(&mut events, place);
     }
+    let is_html_allowed = style.is_html_allowed;
     // For each link or image that is open, whether it is left as its text.
     let mut refused = Vec::new();
     let events = events.into_iter().filter_map(|event| match event {
@@ -93,7 +119,7 @@ fn render(
         Event::Start(Tag::HtmlBlock) if !is_html_allowed => Some(Event::Start(Tag::Paragraph)),
         Event::End(TagEnd::HtmlBlock) if !is_html_allowed => Some(Event::End(TagEnd::Paragraph)),
         Event::Start(Tag::Link { ref dest_url, .. } | Tag::Image { ref dest_url, .. }) => {
-            let is_refused = !is_harmless(dest_url);
+            let is_refused = !is_html_allowed && !may_lead_to(dest_url, &style.schemes);
             refused.push(is_refused);
             (!is_refused).then_some(event)
         }
@@ -103,24 +129,44 @@ fn render(
         }
         event => Some(event),
     });
+    let events = events.flat_map(|event| {
+        let title = match event {
+            Event::Start(Tag::BlockQuote(Some(kind))) => Some(autolinks::title(kind)),
+            _ => None,
+        };
+        std::iter::once(event).chain(title)
+    });
     let mut out = String::with_capacity(text.len() * 3 / 2);
-    html::push_html(&mut out, events);
+    match style.has_autolinks {
+        true => html::push_html(&mut out, autolinks::with_links(events).into_iter()),
+        false => html::push_html(&mut out, events),
+    }
     out
 }
 
 /// Schemes that a link may have.
 const SCHEMES: [&str; 4] = ["http", "https", "mailto", "tel"];
 
-/// True for an address without a scheme, and with one of those above. Browsers read past controls
-/// and spaces in a scheme, so they do not count here either.
+/// True for an address without a scheme, and with one of those of all texts.
 pub(super) fn is_harmless(address: &str) -> bool {
+    may_lead_to(address, &[])
+}
+
+/// True for an address without a scheme, with one of those above, or with another that is allowed.
+/// Browsers read past controls and spaces in a scheme, so they do not count here either. A scheme
+/// begins with a letter, so `10:30` has none.
+fn may_lead_to(address: &str, more: &[String]) -> bool {
     let mut scheme = String::new();
     let letters = address
         .chars()
         .filter(|letter| !letter.is_control() && !letter.is_whitespace());
     for letter in letters {
         match letter {
-            ':' => return SCHEMES.contains(&scheme.as_str()),
+            ':' => {
+                let is_more = |known: &String| known.eq_ignore_ascii_case(&scheme);
+                let is_none = scheme.starts_with(|first: char| first.is_ascii_digit());
+                return is_none || SCHEMES.contains(&&*scheme) || more.iter().any(is_more);
+            }
             '/' | '?' | '#' => return true,
             letter => scheme.extend(letter.to_lowercase()),
         }
@@ -133,7 +179,21 @@ mod tests {
     use super::*;
 
     fn render(text: &str, is_html_allowed: bool, place: Option<DocumentPlace<'_>>) -> String {
-        super::render(text, is_html_allowed, place, true)
+        let style = TextStyle {
+            is_html_allowed,
+            ..style(true)
+        };
+        super::render(text, place, &style)
+    }
+
+    /// The style of a text without arguments.
+    fn style(has_footnotes: bool) -> TextStyle {
+        TextStyle {
+            has_footnotes,
+            has_autolinks: true,
+            has_alerts: true,
+            ..TextStyle::default()
+        }
     }
 
     fn place(path: &str) -> Option<DocumentPlace<'_>> {
@@ -222,6 +282,92 @@ mod tests {
     }
 
     #[test]
+    fn addresses_by_themselves_are_links_as_on_github() {
+        for (text, links) in [
+            (
+                "see https://x.example/a_b?c=d&e=f.",
+                &["https://x.example/a_b?c=d&amp;e=f"][..],
+            ),
+            (
+                "www.x.example/a, (www.y.example)",
+                &["http://www.x.example/a", "http://www.y.example"],
+            ),
+            ("(http://x.example/a_(b))", &["http://x.example/a_(b)"]),
+            ("**HTTP://x.example**", &["HTTP://x.example"]),
+            ("a.b+c@x.example. d@e", &["mailto:a.b+c@x.example"]),
+            ("xhttp://x.example http://x http://a_b.c_d www.", &[]),
+            ("`http://x.example` [http://y.example](/z)", &["/z"]),
+            ("ftp://x.example javascript:alert(1)", &[]),
+            ("<http://x.example>", &["http://x.example"]),
+        ] {
+            let html = render(text, false, None);
+            let found: Vec<&str> = html
+                .split("<a href=\"")
+                .skip(1)
+                .filter_map(|rest| rest.split('"').next())
+                .collect();
+            assert_eq!(found, links, "{text}: {html}");
+        }
+        let plain = TextStyle {
+            has_autolinks: false,
+            ..style(true)
+        };
+        let html = super::render("www.x.example", None, &plain);
+        assert_eq!(html, "<p>www.x.example</p>\n");
+    }
+
+    #[test]
+    fn alerts_ids_and_schemes_are_as_the_options_say() {
+        let alert = "> [!WARNING]\n> Hot *tea*";
+        assert_eq!(
+            render(alert, false, None),
+            "<blockquote class=\"markdown-alert-warning\">\n<p class=\"markdown-alert-title\">Warning</p>\n\
+             <p>Hot <em>tea</em></p>\n</blockquote>\n"
+        );
+        let bare = TextStyle {
+            has_alerts: false,
+            ..style(true)
+        };
+        assert!(super::render(alert, None, &bare).contains("[!WARNING]"));
+        let heading = "## Hot tea {#hot .big onclick=x}\n\n## Hot";
+        let own = TextStyle {
+            has_ids: true,
+            ..style(true)
+        };
+        assert_eq!(
+            super::render(heading, place("a"), &own),
+            "<h2 id=\"hot\">Hot tea</h2>\n<h2 id=\"hot-1\">Hot</h2>\n"
+        );
+        assert!(render(heading, false, place("a")).contains("{#hot"));
+        let links = "[a](irc://x) [b](10:30) ![c](data:image/png;base64,AA) [d](sms:1)";
+        let count = |html: &str| html.matches("href=").count() + html.matches("src=").count();
+        assert_eq!(count(&render(links, false, None)), 1);
+        assert_eq!(count(&render(links, true, None)), 4);
+        let more = TextStyle {
+            schemes: vec!["irc".to_owned(), "data".to_owned()],
+            ..style(true)
+        };
+        assert_eq!(count(&super::render(links, None, &more)), 3);
+    }
+
+    #[test]
+    fn a_footnote_has_no_id_of_a_heading() {
+        let html = render(
+            "# Footnote 1\n\n# fn:1\n\na[^1]\n\n[^1]: b",
+            false,
+            place("a"),
+        );
+        for id in [
+            "id=\"footnote-1\"",
+            "id=\"fn1\"",
+            "id=\"fn:1\"",
+            "href=\"#fn:1\"",
+        ] {
+            assert_eq!(html.matches(id).count(), 1, "{id}: {html}");
+        }
+    }
+
+    #[test]
     fn an_excerpt_has_no_footnotes() {
         for (text, expected) in [
             (
@@ -244,8 +390,8 @@ mod tests {
             ),
             ("[^1]: only", ""),
         ] {
-            assert_eq!(super::render(text, false, None, false), expected, "{text}");
-            let html = super::render(text, false, place("a"), false);
+            assert_eq!(super::render(text, None, &style(false)), expected, "{text}");
+            let html = super::render(text, place("a"), &style(false));
             assert!(!html.contains("footnote"), "{html}");
         }
     }
@@ -272,10 +418,16 @@ mod tests {
             "- [ ] ",
             "[^a]: [^b] ",
             "[^",
+            "www.a_",
+            "http://a.b)",
+            "a@",
+            "a@b.c_",
+            "www.",
+            "> [!NOTE]\n",
         ] {
             let text = piece.repeat(200_000 / piece.len());
             for has_footnotes in [true, false] {
-                let html = super::render(&text, false, place("a"), has_footnotes);
+                let html = super::render(&text, place("a"), &style(has_footnotes));
                 assert!(html.len() < 40_000_000, "{piece} gave {}", html.len());
             }
         }

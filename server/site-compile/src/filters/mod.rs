@@ -5,6 +5,7 @@
 //! takes; `tolerance` makes a note of that and lets the page come.
 
 mod ago;
+mod autolinks;
 mod chart;
 mod dates;
 mod decimal;
@@ -59,7 +60,7 @@ const OWN: [(&str, Register); 17] = [
         });
     }),
     ("headings", |environment, name, _| {
-        environment.add_filter(name, |value: Value| document::headings(&value));
+        environment.add_filter(name, |value: Value, options: Kwargs| document::headings(&value, &options));
     }),
     ("markdown", |environment, name, _| {
         environment.add_filter(name, |state: &State, value: Value, options: Kwargs| markdown::markdown(state, &value, &options));
