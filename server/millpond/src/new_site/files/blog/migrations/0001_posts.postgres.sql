@@ -8,6 +8,8 @@ create table posts (
   summary text,
   tags jsonb constraint "the tags are a list, such as [walks, winter], without a /" check (jsonb_typeof(tags) = 'array' and tags::text not like '%/%'),
   draft boolean,
+  publishdate timestamptz,
+  expirydate timestamptz,
   preview text unique constraint "the preview is a word of eight letters or more, without a /" check (length(preview) >= 8 and preview not like '%/%'),
   body text,
   _file text not null
@@ -19,7 +21,8 @@ create index posts_by_date on posts (date, slug);
 -- What is shown: the only place that says which posts are. A date to come is one of UTC. As the view asks the clock, each query
 -- of it says how old its result may be (`-- max-age:`); a change of a file ends it at once all the same.
 create view published as
-select * from posts where draft is not true and (date is null or date <= current_date);
+select * from posts where draft is not true and (date is null or date <= current_date)
+and (publishdate is null or publishdate <= now()) and (expirydate is null or expirydate > now());
 
 create table pages (
   slug text primary key constraint "the slug is a part of an address, without a /" check (slug <> '' and slug not like '%/%'),

@@ -1,4 +1,4 @@
 -- name: tags :many
 -- max-age: 60s
-select tag.value as name, count(*) as posts from published, json_each(published.tags) as tag
-group by tag.value order by lower(tag.value), tag.value;
+select cast(tag.value as text) as name, count(*) as posts from published, json_each(published.tags) as tag
+group by name order by lower(name), name;

@@ -3,7 +3,7 @@
 select slug, title, date, summary, body from published where slug = :slug;
 
 -- name: tags :many
-select tag.value as name from posts, json_each(posts.tags) as tag where posts.slug = :slug order by tag.value;
+select cast(tag.value as text) as name from posts, json_each(posts.tags) as tag where posts.slug = :slug order by name;
 
 -- The posts beside it in the list. Those without a date have none.
 -- name: newer :one?
