@@ -21,9 +21,8 @@ pub(super) enum Meaning {
 /// None for what changes nothing that is served.
 pub(super) fn meaning(event: &FileEvent, root: &Path) -> Option<Meaning> {
     let meaning = match event.change {
-        // The write itself was told of.
-        FileChange::Closed => return None,
-        FileChange::Written => Meaning::Data,
+        // What is written through a mapping (`mmap`) is told of only when the file is closed.
+        FileChange::Written | FileChange::Closed => Meaning::Data,
         _ => Meaning::Names,
     };
     let matters = event.path == root || !is_ignored(&event.path, root);
@@ -83,7 +82,7 @@ mod tests {
     fn kinds() {
         let path = "/srv/.site/pages/index.html";
         for (change, expected) in [
-            (FileChange::Closed, None),
+            (FileChange::Closed, Some(Meaning::Data)),
             (FileChange::Written, Some(Meaning::Data)),
             (FileChange::Attributes, Some(Meaning::Names)),
             (FileChange::Renamed, Some(Meaning::Names)),
