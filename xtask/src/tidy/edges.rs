@@ -14,7 +14,7 @@ const HOUSES: [&str; 3] = ["server", "meter", "base"];
 /// measures: a fault in both would hide itself; only the packages of `base` are for both. A new
 /// line or a new name here is a change of the architecture: it belongs in ARCHITECTURE.md too.
 const EDGES: &str = "\
-millpond: millpond-console millpond-site millpond-process millpond-statistics millpond-access-log millpond-certificates millpond-db millpond-http millpond-store base-chart base-clock
+millpond: millpond-console millpond-site millpond-data millpond-process millpond-statistics millpond-access-log millpond-certificates millpond-db millpond-http millpond-store base-chart base-clock
 millpond-console: millpond-site millpond-process millpond-db millpond-http base-chart base-clock
 millpond-site: millpond-site-compile millpond-site-format millpond-pages millpond-data millpond-db millpond-http millpond-store base-clock
 millpond-site-compile: millpond-site-format millpond-data millpond-db millpond-http base-chart base-clock

@@ -3,19 +3,22 @@
 //! The files are in `files/` beside this module, and for the shop in `examples/shop`, as they are
 //! written, and are part of the binary. This module knows nothing of the server.
 
+mod import;
 mod templates;
 
 use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
+pub use import::{import, listed, origin};
 pub use templates::Template;
 
 /// How the line of `millpond.toml` begins that another database replaces.
 const DATABASE: &str = "url = \"sqlite:site.db\"";
 
 /// Writes the files of `template` into `dir`, which is made if it is missing, and returns their
-/// paths in order. `database` is the URL of the database; `None` is a file in `dir`.
+/// paths in order. `database` is the URL of the database; `None` is a file in `dir`. The posts of
+/// a blog are only examples, which `has_examples` wants.
 ///
 /// # Errors
 /// `dir` is not empty, and then nothing is written, or a file cannot be written. No file is ever
@@ -24,6 +27,7 @@ pub fn create(
     dir: &Path,
     template: Template,
     database: Option<&str>,
+    has_examples: bool,
 ) -> Result<Vec<PathBuf>, String> {
     if !is_free(dir)? {
         return Err(format!(
@@ -32,7 +36,8 @@ pub fn create(
         ));
     }
     let mut written = Vec::new();
-    for (name, contents) in template.files() {
+    let is_wanted = |name: &str| has_examples || !name.starts_with("data/posts/");
+    for (name, contents) in template.files().filter(|(name, _)| is_wanted(name)) {
         let path = dir.join(name);
         let contents = match database {
             Some(url) if name == "millpond.toml" => with_database(contents, url),
@@ -91,7 +96,7 @@ mod tests {
     fn a_new_folder_gets_every_file() {
         let temporary = lab_testkit::fast_dir();
         let dir = temporary.path().join("a/blog");
-        let written = create(&dir, Template::default(), None).unwrap();
+        let written = create(&dir, Template::default(), None, true).unwrap();
         assert_eq!(written.len(), Template::Notes.files().count());
         for path in &written {
             assert!(fs::metadata(path).unwrap().len() > 0, "{}", path.display());
@@ -104,7 +109,7 @@ mod tests {
         for template in Template::value_variants() {
             let temporary = lab_testkit::fast_dir();
             let dir = temporary.path().join("blog");
-            create(&dir, *template, Some("env:DATABASE_URL")).unwrap();
+            create(&dir, *template, Some("env:DATABASE_URL"), true).unwrap();
             let settings = fs::read_to_string(dir.join("millpond.toml")).unwrap();
             let url = "\nurl = \"env:DATABASE_URL\"\n";
             assert!(settings.contains(url), "{template:?}: {settings}");
@@ -114,13 +119,13 @@ mod tests {
     #[test]
     fn an_empty_folder_will_do_and_any_other_is_left_alone() {
         let temporary = lab_testkit::fast_dir();
-        create(temporary.path(), Template::Notes, None).unwrap();
-        let error = create(temporary.path(), Template::Notes, None).unwrap_err();
+        create(temporary.path(), Template::Notes, None, true).unwrap();
+        let error = create(temporary.path(), Template::Notes, None, true).unwrap_err();
         assert!(error.contains("choose another name"));
 
         let file = temporary.path().join("README.md");
         let before = fs::read(&file).unwrap();
-        let error = create(&file, Template::Notes, None).unwrap_err();
+        let error = create(&file, Template::Notes, None, true).unwrap_err();
         assert!(error.contains("choose another name"));
         assert_eq!(fs::read(&file).unwrap(), before);
     }

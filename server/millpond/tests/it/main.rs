@@ -34,6 +34,7 @@ mod log;
 mod manual;
 mod memory;
 mod metrics;
+mod new_from;
 mod otlp;
 mod page_redirects;
 mod promise;
