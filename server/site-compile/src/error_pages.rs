@@ -100,7 +100,7 @@ impl ErrorPages {
         let rank = |folder: &ErrorFolder| {
             let segments = &folder.pattern.segments;
             let params = segments.iter();
-            let params = params.map(|segment| matches!(segment, Segment::Param(_)));
+            let params = params.map(|segment| segment.param().is_some());
             (usize::MAX - segments.len(), params.collect::<Vec<_>>())
         };
         self.folders.sort_by_cached_key(rank);
@@ -176,7 +176,8 @@ impl ErrorFolder {
                 Segment::Param(_) if self.takes(values.len(), part) => {
                     values.push((*part).to_owned());
                 }
-                Segment::Literal(_) | Segment::Param(_) => return None,
+                // A folder is no rest of a path.
+                Segment::Literal(_) | Segment::Param(_) | Segment::Rest(_) => return None,
             }
         }
         Some(values)

@@ -74,7 +74,7 @@ impl Endpoint {
     pub fn shapes(&self) -> Vec<Pattern> {
         let mut shapes = vec![self.pattern.clone()];
         let places = self.pattern.segments.iter().enumerate();
-        let places = places.filter(|(_, segment)| matches!(segment, Segment::Param(_)));
+        let places = places.filter(|(_, segment)| segment.param().is_some());
         for ((at, _), texts) in places.zip(&self.choices) {
             if texts.is_empty() || shapes.len() * texts.len() > MAX_SHAPES {
                 continue;

@@ -17,7 +17,7 @@ pub fn robots(endpoints: &[Endpoint]) -> Option<String> {
         for segment in &endpoint.pattern.segments {
             match segment {
                 Segment::Literal(literal) => path.extend(["/", literal]),
-                Segment::Param(_) => path.push_str("/*"),
+                Segment::Param(_) | Segment::Rest(_) => path.push_str("/*"),
             }
         }
         if path.is_empty() {

@@ -10,6 +10,18 @@ pub enum Segment {
     Literal(String),
     /// `[name]` in the file's name.
     Param(String),
+    /// `[...name]`: the rest of the path, which is one part or more.
+    Rest(String),
+}
+
+impl Segment {
+    /// The name of a parameter.
+    pub fn param(&self) -> Option<&str> {
+        match self {
+            Self::Literal(_) => None,
+            Self::Param(name) | Self::Rest(name) => Some(name),
+        }
+    }
 }
 
 /// The pattern of a page, made from its place below `pages/`.
@@ -30,6 +42,11 @@ impl Pattern {
             .map(|part| segment(file, part))
             .collect::<Result<Vec<_>, _>>()?;
         let pattern = Self { segments };
+        let mut early = pattern.segments.iter().rev().skip(1);
+        if early.any(|segment| matches!(segment, Segment::Rest(_))) {
+            let message = "`[...name]` takes the rest of a path, and more stands behind it";
+            return Err(Problem::new(file, message).hint("put it at the end of the path"));
+        }
         let names: Vec<_> = pattern.params().collect();
         if let Some(twice) = names
             .iter()
@@ -46,10 +63,7 @@ impl Pattern {
 
     /// The names of its parameters, in order.
     pub fn params(&self) -> impl Iterator<Item = &str> {
-        self.segments.iter().filter_map(|segment| match segment {
-            Segment::Param(name) => Some(name.as_str()),
-            Segment::Literal(_) => None,
-        })
+        self.segments.iter().filter_map(Segment::param)
     }
 
     /// A path that it matches, with something at its parameters that no rule names.
@@ -61,14 +75,17 @@ impl Pattern {
     pub fn with(&self, value: &str) -> String {
         let parts = self.segments.iter().map(|segment| match segment {
             Segment::Literal(text) => text.as_str(),
-            Segment::Param(_) => value,
+            Segment::Param(_) | Segment::Rest(_) => value,
         });
         format!("/{}", parts.collect::<Vec<_>>().join("/"))
     }
 
     /// Returns its path as lines and settings write it: `/:lang/login`.
     pub fn in_lines(&self) -> String {
-        self.to_string().replace("/{", "/:").replace('}', "")
+        let text = self.to_string();
+        let rest = text.find("/{...").map_or(text.len(), |at| at + 1);
+        let star = if rest < text.len() { "*" } else { "" };
+        text[..rest].replace("/{", "/:").replace('}', "") + star
     }
 
     fn literal(&self) -> Option<String> {
@@ -95,17 +112,27 @@ impl Pattern {
             .map(|segment| match segment {
                 Segment::Literal(text) => Some(text.as_str()),
                 Segment::Param(_) => None,
+                // No part of a path has a slash in it.
+                Segment::Rest(_) => Some("/"),
             })
             .collect()
     }
 
-    fn matches<'p>(&self, parts: &[&'p str]) -> Option<Vec<&'p str>> {
-        if parts.len() != self.segments.len() {
+    /// The values of the parameters in a path, which is also given in its parts.
+    fn matches<'p>(&self, path: &'p str, parts: &[&'p str]) -> Option<Vec<&'p str>> {
+        let has_rest = matches!(self.segments.last(), Some(Segment::Rest(_)));
+        let is_longer = has_rest && parts.len() > self.segments.len();
+        if parts.len() != self.segments.len() && !is_longer {
             return None;
         }
         let mut values = Vec::new();
-        for (segment, part) in self.segments.iter().zip(parts) {
+        for (at, (segment, part)) in self.segments.iter().zip(parts).enumerate() {
             match segment {
+                Segment::Rest(_) if parts[at..].iter().any(|part| part.is_empty()) => return None,
+                Segment::Rest(_) => {
+                    let before: usize = parts[..at].iter().map(|part| part.len() + 1).sum();
+                    values.push(&path[1 + before..]);
+                }
                 Segment::Literal(text) if text == part => {}
                 Segment::Literal(_) => return None,
                 Segment::Param(_) if part.is_empty() => return None,
@@ -135,6 +162,7 @@ impl std::fmt::Display for Pattern {
             match segment {
                 Segment::Literal(text) => write!(f, "/{text}")?,
                 Segment::Param(name) => write!(f, "/{{{name}}}")?,
+                Segment::Rest(name) => write!(f, "/{{...{name}}}")?,
             }
         }
         Ok(())
@@ -145,18 +173,17 @@ fn segment(file: &Path, part: &str) -> Result<Segment, Problem> {
     let inner = part
         .strip_prefix('[')
         .and_then(|part| part.strip_suffix(']'));
+    let is_name = |name: &str| {
+        let is_in_it = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+        !name.is_empty() && name.bytes().all(is_in_it)
+    };
+    let rest = inner.and_then(|inner| inner.strip_prefix("..."));
     match inner {
-        Some(name)
-            if !name.is_empty()
-                && name
-                    .bytes()
-                    .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_') =>
-        {
-            Ok(Segment::Param(name.to_owned()))
-        }
+        _ if rest.is_some_and(is_name) => Ok(Segment::Rest(rest.unwrap_or_default().to_owned())),
+        Some(name) if is_name(name) => Ok(Segment::Param(name.to_owned())),
         None if !part.contains(['[', ']']) => Ok(Segment::Literal(part.to_owned())),
         _ => Err(Problem::new(file, format!("`{part}` is no part of a path"))
-            .hint("a parameter fills a whole part, as in topics/[slug].html")),
+            .hint("a parameter fills a whole part, as in topics/[slug].html, or the rest of a path, as in docs/[...path].html")),
     }
 }
 
@@ -200,8 +227,12 @@ impl Router {
                 pattern
                     .segments
                     .iter()
-                    .map(|segment| matches!(segment, Segment::Param(_)))
-                    .collect::<Vec<_>>()
+                    .map(|segment| match segment {
+                        Segment::Literal(_) => 0,
+                        Segment::Param(_) => 1,
+                        Segment::Rest(_) => 2,
+                    })
+                    .collect::<Vec<u8>>()
             };
             rank(a).cmp(&rank(b))
         });
@@ -238,7 +269,7 @@ impl Router {
         }
         let parts: Vec<&str> = path.strip_prefix('/')?.split('/').collect();
         self.dynamic.iter().find_map(|(pattern, page)| {
-            let values = pattern.matches(&parts)?;
+            let values = pattern.matches(path, &parts)?;
             let is_taken = self.choices.is_empty() || self.takes(*page, &values);
             is_taken.then_some(Match {
                 page: *page,
@@ -296,6 +327,34 @@ mod tests {
         assert_eq!(find("/a/1/z"), Some((6, "1".into())));
         assert_eq!(find("/topics/"), None);
         assert_eq!(find("/a/b/c/d"), None);
+    }
+
+    #[test]
+    fn a_parameter_may_take_the_rest_of_a_path() {
+        let router = router(&[
+            "docs/[...path]",
+            "docs/[page]",
+            "docs/api/[name]",
+            "[lang]/[...rest]",
+        ]);
+        let find = |path| {
+            let found = router.find(path);
+            found.map(|found| (found.page, found.values.join(",")))
+        };
+        assert_eq!(find("/docs/a"), Some((1, "a".into())));
+        assert_eq!(find("/docs/a/b"), Some((0, "a/b".into())));
+        assert_eq!(find("/docs/api/x"), Some((2, "x".into())));
+        assert_eq!(find("/docs/api/x/y"), Some((0, "api/x/y".into())));
+        assert_eq!(find("/en/a/b/c"), Some((3, "en,a/b/c".into())));
+        for none in ["/docs/", "/docs", "/docs/a/", "/docs/a//b", "/en"] {
+            assert_eq!(find(none), None, "{none}");
+        }
+        let pattern = Pattern::parse(Path::new("x"), "[lang]/docs/[...path]").unwrap();
+        assert_eq!(pattern.to_string(), "/{lang}/docs/{...path}");
+        assert_eq!(pattern.in_lines(), "/:lang/docs/*");
+        for bad in ["[...a]/b", "[...]", "[..a]", "[...a]/[...b]", "x[...a]"] {
+            assert!(Pattern::parse(Path::new("x"), bad).is_err(), "{bad}");
+        }
     }
 
     #[test]

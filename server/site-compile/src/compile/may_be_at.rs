@@ -76,6 +76,7 @@ fn of_segments(segments: &[Segment]) -> Vec<PathPiece> {
         match segment {
             Segment::Literal(text) => pieces.extend(text.chars().map(PathPiece::Char)),
             Segment::Param(_) => pieces.extend([PathPiece::One, PathPiece::Part]),
+            Segment::Rest(_) => pieces.extend([PathPiece::One, PathPiece::Any]),
         }
     }
     pieces

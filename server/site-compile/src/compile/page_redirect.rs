@@ -233,7 +233,7 @@ fn leads_to_itself(source: SqlFile<'_>, path: &str, values: &[ArgumentSource]) -
     let path = path.split(['?', '#']).next().unwrap_or_default();
     let parts = source.pattern.segments.iter().map(|segment| match segment {
         Segment::Literal(text) => format!("/{text}"),
-        Segment::Param(name) => format!("/:{name}"),
+        Segment::Param(name) | Segment::Rest(name) => format!("/:{name}"),
     });
     !values.iter().any(is_column) && path.trim_end_matches('/') == parts.collect::<String>()
 }

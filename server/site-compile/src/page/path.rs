@@ -25,6 +25,8 @@ enum PathPart {
     Literal(String),
     /// The place among the values of the page's parameters.
     Value(usize),
+    /// The place of one that is the rest of the path.
+    Rest(usize),
 }
 
 impl PagePath {
@@ -34,9 +36,10 @@ impl PagePath {
         let place = |name: &str| params.iter().position(|param| param.name == name);
         let parts = pattern.segments.iter().map(|segment| match segment {
             Segment::Literal(text) => PathPart::Literal(encoded(text)),
-            Segment::Param(name) => match place(name) {
-                Some(at) => PathPart::Value(at),
-                None => PathPart::Literal(String::new()),
+            Segment::Param(name) | Segment::Rest(name) => match (place(name), segment) {
+                (Some(at), Segment::Rest(_)) => PathPart::Rest(at),
+                (Some(at), _) => PathPart::Value(at),
+                (None, _) => PathPart::Literal(String::new()),
             },
         });
         Self(parts.collect())
@@ -53,6 +56,13 @@ impl PagePath {
             match part {
                 PathPart::Literal(text) => path.push_str(text),
                 PathPart::Value(at) => push(&mut path, values.get(*at).unwrap_or(&Value::Null)),
+                PathPart::Rest(at) => {
+                    let Some(Value::Text(rest)) = values.get(*at) else {
+                        continue;
+                    };
+                    let parts: Vec<String> = rest.split('/').map(encoded).collect();
+                    path.push_str(&parts.join("/"));
+                }
             }
         }
         path

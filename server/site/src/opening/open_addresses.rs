@@ -20,6 +20,9 @@ use millpond_site_format::{
 /// At most this many addresses of a page are tried.
 const MOST: usize = 4096;
 
+/// The parts that are tried in the place of a parameter that takes the rest of a path.
+const DEPTH: usize = 4;
+
 /// Returns the rules that leave a page partly open, each with an address that is open.
 pub(crate) fn partly_closed(generation: &Generation) -> Vec<Problem> {
     let rules = generation.rules.as_ref();
@@ -51,16 +54,21 @@ pub(crate) fn addresses(
     for (place, segment) in endpoint.pattern.segments.iter().enumerate() {
         let param = match segment {
             Segment::Literal(_) => None,
-            Segment::Param(_) => choices.next(),
+            Segment::Param(_) | Segment::Rest(_) => choices.next(),
         };
         let values = match (segment, param) {
             (_, Some((_, texts))) if !texts.is_empty() => texts.clone(),
             (_, Some((number, _))) => {
-                let words = patterns.iter().flat_map(|pattern| pattern.words(place));
-                let words = words.filter(|word| takes(endpoint, number, word));
-                [WORD.to_owned()].into_iter().chain(words).collect()
+                let words = match segment {
+                    Segment::Rest(_) => rests(patterns, place),
+                    _ => words(patterns, place),
+                };
+                let taken = |word: &String| word == WORD || takes(endpoint, number, word);
+                words.into_iter().filter(taken).collect()
             }
-            (Segment::Literal(text) | Segment::Param(text), None) => vec![text.clone()],
+            (Segment::Literal(text) | Segment::Param(text) | Segment::Rest(text), None) => {
+                vec![text.clone()]
+            }
         };
         let values = &values[..values.len().min((MOST / all.len()).max(1))];
         let starts = all.iter();
@@ -72,6 +80,26 @@ pub(crate) fn addresses(
     }
     let router = &generation.pages.router;
     all.retain(|path| router.find(path).is_some_and(|found| found.page == at));
+    all
+}
+
+/// The words of patterns at a place, and one that no pattern has.
+fn words(patterns: &[&FolderPattern], place: usize) -> Vec<String> {
+    let words = patterns.iter().flat_map(|pattern| pattern.words(place));
+    [WORD.to_owned()].into_iter().chain(words).collect()
+}
+
+/// Ends of paths from a place on, of one part up to [`DEPTH`].
+fn rests(patterns: &[&FolderPattern], place: usize) -> Vec<String> {
+    let mut all = words(patterns, place);
+    let mut last = all.clone();
+    for place in place + 1..place + DEPTH {
+        let words = words(patterns, place);
+        let starts = last.iter();
+        let longer = starts.flat_map(|start| words.iter().map(move |it| format!("{start}/{it}")));
+        last = longer.take(MOST / DEPTH).collect();
+        all.extend_from_slice(&last);
+    }
     all
 }
 

@@ -386,6 +386,53 @@ fn every_text_may_begin_with_a_byte_order_mark() {
     );
 }
 
+const DOCS: &str = "create table docs (folder text not null, slug text not null, title text, body text, _file text not null unique, primary key (folder, slug));";
+
+#[test]
+fn documents_in_any_depth_have_one_page() {
+    let files = [
+        ("migrations/0002_docs.sql", DOCS),
+        ("data/docs/start.md", "# Start"),
+        ("data/docs/a/b/c/deep one.md", "# Deep"),
+        (
+            "pages/docs/[...path].sql",
+            "-- param: path text\n-- name: doc :one\nselect title from docs where _file = 'docs/' || :path || '.md';\n",
+        ),
+        (
+            "pages/docs/[...path].html",
+            "{{ doc.title }} {{ params.path }} {{ request.path }}",
+        ),
+        ("pages/docs/new.html", "new"),
+    ];
+    let site = TestSite::with(&files, SiteOptions::default());
+    assert_eq!(
+        site.get("/docs/start").body,
+        "Start start &#x2f;docs&#x2f;start"
+    );
+    let deep = site.get("/docs/a/b/c/deep%20one").body;
+    assert!(
+        deep.starts_with("Deep a&#x2f;b&#x2f;c&#x2f;deep one"),
+        "{deep}"
+    );
+    assert_eq!(site.get("/docs/new").body, "new");
+    assert_eq!(site.get("/docs/none/x").status, 404);
+    assert_eq!(site.get("/docs").status, 404);
+    let rule = |path: &str| {
+        let settings = format!(
+            "[database]\nurl = \"sqlite:site.db\"\n[[require]]\npath = \"{path}\"\nclaims = \"user\"\n"
+        );
+        let mut files = files.to_vec();
+        files.push(("millpond.toml", &settings));
+        found(&files)
+    };
+    let open = rule("/docs/:name");
+    assert!(
+        open.contains("/docs/") && open.contains("/docs/*"),
+        "{open}"
+    );
+    assert!(!rule("/docs/*").contains("open"), "{}", rule("/docs/*"));
+}
+
 #[test]
 fn endings_and_elements_are_those_that_the_settings_name() {
     let table =
