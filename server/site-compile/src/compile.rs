@@ -135,6 +135,10 @@ pub fn compile(
         problems.extend(added.err().into_iter().flatten());
     }
     pages.error_pages.finish(&pages.endpoints);
+    for page in given.iter_mut().filter(|page| page.is_error) {
+        let params = page.params.as_deref_mut().unwrap_or_default();
+        pages.error_pages.choose(&page.template, params);
+    }
     if problems.is_empty() {
         problems.extend(pages.link_forms(&mut given, &sources));
     }

@@ -109,6 +109,19 @@ impl ErrorPages {
         }
     }
 
+    /// Lets the parameters of an error page's folder be the values that its pages take.
+    pub fn choose(&self, template: &str, params: &mut [Param]) {
+        let stem = template.strip_prefix("pages/").unwrap_or_default();
+        let folder = stem.rsplit_once('/').map(|(folder, _)| folder);
+        let known = self.folders.iter();
+        let Some(folder) = known.into_iter().find(|known| Some(&*known.name) == folder) else {
+            return;
+        };
+        for (param, texts) in params.iter_mut().zip(&folder.choices) {
+            param.choices = texts.iter().map(|text| text.as_str().into()).collect();
+        }
+    }
+
     /// True if a folder has error pages.
     pub fn has_folders(&self) -> bool {
         !self.folders.is_empty()

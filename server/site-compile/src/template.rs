@@ -152,7 +152,8 @@ pub fn environment(
     formats: Formats,
 ) -> (Environment<'static>, Vec<Problem>) {
     let mut environment = Environment::new();
-    environment.set_undefined_behavior(UndefinedBehavior::Strict);
+    // What is undefined fails where it is printed and is false where it is asked, as in Jinja.
+    environment.set_undefined_behavior(UndefinedBehavior::SemiStrict);
     // An error names the value that is undefined. The default is so in debug builds only.
     environment.set_debug(true);
     environment.set_auto_escape_callback(page_type::auto_escape);

@@ -191,7 +191,7 @@ mod tests {
 
     fn rendered(template: &str, flash: Option<Flash>) -> String {
         let mut environment = Environment::new();
-        environment.set_undefined_behavior(UndefinedBehavior::Strict);
+        environment.set_undefined_behavior(UndefinedBehavior::SemiStrict);
         environment.set_auto_escape_callback(|_| AutoEscape::Html);
         let params = [
             Param::new("title", ValueKind::Text),

@@ -1,5 +1,7 @@
 //! Calls: macros, functions, `super()`, `caller()`, methods.
 
+use std::{collections::BTreeMap, rc::Rc};
+
 use minijinja::machinery::ast::{Call, CallArg, CallBlock, CallType, Expr, Macro};
 
 use super::{
@@ -7,14 +9,14 @@ use super::{
     findings::{Finding, TemplatePlace},
     members::LOOP_METHODS,
     scope::Layer,
-    shape::{Known, Shape},
+    shape::{Known, MapKind, Members, Shape},
     syntax::{enclosed, uses_caller},
     walk::{Declared, Walk},
 };
 use millpond_site_format::suggest::closest;
 
 /// Arguments of a call of a macro.
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct Arguments<'t> {
     positional: Vec<Known>,
     named: Vec<(&'t str, Known)>,
@@ -94,19 +96,25 @@ impl<'t> Walk<'t> {
     ) -> Known {
         self.need(callee);
         match &callee.shape {
-            Shape::Macro(id) => {
+            Shape::Macro(_) | Shape::OneOf(_) => {
                 let mut given = self.arguments(&call.args, false);
                 given.caller = caller;
-                self.call_macro(*id, given, place)
+                for shape in callee.shape.alternatives() {
+                    if let Shape::Macro(id) = shape {
+                        self.call_macro(*id, given.clone(), place);
+                    }
+                }
+                Known::scalar()
             }
             Shape::Function => {
-                self.arguments(&call.args, true);
+                let given = self.arguments(&call.args, true);
                 match name {
                     "range" => Known::new(Shape::List(Known::scalar().into())),
+                    "dict" | "namespace" => self.made_map(given, name == "namespace"),
                     _ => Known::any(),
                 }
             }
-            Shape::Any | Shape::Undefined(_) => {
+            Shape::Any | Shape::Nothing | Shape::Undefined(_) => {
                 self.arguments(&call.args, false);
                 Known::any()
             }
@@ -124,6 +132,23 @@ impl<'t> Walk<'t> {
         }
     }
 
+    /// The map or the namespace of these arguments.
+    fn made_map(&mut self, given: Arguments<'t>, is_namespace: bool) -> Known {
+        let mut fields = match given.positional.first().map(|map| &map.shape) {
+            None if !given.is_spread => BTreeMap::new(),
+            Some(Shape::Members(map)) if !given.is_spread => map.fields.clone(),
+            _ => return Known::any(),
+        };
+        let named = given.named.into_iter();
+        fields.extend(named.map(|(name, value)| (name.to_owned(), value)));
+        if is_namespace {
+            self.namespaces.push(fields);
+            return Known::new(Shape::Namespace(self.namespaces.len() - 1));
+        }
+        let of = MapKind::Literal;
+        Known::new(Shape::Members(Rc::new(Members { of, fields })))
+    }
+
     fn call_method(
         &mut self,
         base: &'t Expr<'t>,
@@ -134,8 +159,8 @@ impl<'t> Walk<'t> {
         let value = self.needed(base);
         let place = self.place(name);
         match &value.shape {
-            Shape::Module(module) => {
-                let callee = self.member_of_module(&module.clone(), None, name, place);
+            shape if shape.alternatives().iter().any(is_module) => {
+                let callee = self.member(&value, path(base), name, place);
                 return self.call_value(&callee, name, place, call, caller);
             }
             Shape::Row(_)
@@ -231,7 +256,9 @@ impl<'t> Walk<'t> {
             let default = at.checked_sub(first_default).map(|at| &decl.defaults[at]);
             match (value, default) {
                 (Some(value), None) => self.scope.store(var.id, value),
-                (Some(value), Some(_)) if !value.is_undefined() && value.lack.is_none() => {
+                (Some(value), Some(_))
+                    if !value.is_undefined() && (value.lack.is_none() || value.may_be_none()) =>
+                {
                     self.scope.store(var.id, value);
                 }
                 (value, Some(default)) => absent.push((var.id, value, default)),
@@ -303,4 +330,8 @@ impl<'t> Walk<'t> {
             }
         }
     }
+}
+
+const fn is_module(shape: &Shape) -> bool {
+    matches!(shape, Shape::Module(_))
 }

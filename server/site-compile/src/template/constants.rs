@@ -142,12 +142,9 @@ fn value_of(known: &Known) -> Option<Value> {
 impl Known {
     /// The value as one that another render may give otherwise.
     pub(super) fn generalized(self) -> Self {
-        match self.shape {
-            Shape::Constant(_) => Self {
-                shape: Shape::Scalar,
-                ..self
-            },
-            _ => self,
+        Self {
+            shape: self.shape.generalized(),
+            ..self
         }
     }
 }

@@ -5,13 +5,13 @@ use std::rc::Rc;
 
 use minijinja::Value;
 use minijinja::machinery::ast::{
-    BinOp, BinOpKind, Compare, Expr, GetItem, IfExpr, Map, Slice, Test, UnaryOp, Var,
+    BinOp, BinOpKind, Compare, Expr, GetItem, IfExpr, Map, Slice, Test, UnaryOp, UnaryOpKind, Var,
 };
 
 use super::{
     facts::{argument, list_path, path},
     findings::Finding,
-    shape::{Known, Lack, MapKind, Members, Shape},
+    shape::{Known, Lack, MapKind, Members, Shape, Why},
     syntax::constant_text,
     walk::Walk,
 };
@@ -35,10 +35,20 @@ impl<'t> Walk<'t> {
             }
             _ => value,
         };
-        match value.lack {
-            Some(_) => self.facts.settle(path(expr).as_deref(), value),
-            None => value,
+        match (&value.shape, &value.lack) {
+            (Shape::OneOf(_), _) | (_, Some(_)) => self.facts.settle(path(expr).as_deref(), value),
+            _ => value,
         }
+    }
+
+    /// An expression of which the truth alone counts: what may be missing is false.
+    pub(super) fn asked(&mut self, expr: &'t Expr<'t>) -> Known {
+        let value = self.expr(expr);
+        let is_fault = value.lack.as_ref().is_some_and(|it| it.why == Why::Fault);
+        if value.is_undefined() || is_fault {
+            self.need(&value);
+        }
+        value
     }
 
     fn unsettled(&mut self, expr: &'t Expr<'t>) -> Known {
@@ -128,23 +138,27 @@ impl<'t> Walk<'t> {
     }
 
     fn unary(&mut self, op: &'t UnaryOp<'t>) -> Known {
-        self.needed(&op.expr);
+        match op.op {
+            UnaryOpKind::Not => self.asked(&op.expr),
+            UnaryOpKind::Neg => self.needed(&op.expr),
+        };
         Known::scalar()
     }
 
     fn binary(&mut self, op: &'t BinOp<'t>) -> Known {
+        if matches!(op.op, BinOpKind::ScAnd | BinOpKind::ScOr) {
+            let goes_on = matches!(op.op, BinOpKind::ScAnd);
+            let left = self.asked(&op.left);
+            let right = self.under(&op.left, goes_on, |walk| walk.expr(&op.right));
+            // If the left side decides, the value is the one that decides.
+            let left = left.narrowed(!goes_on);
+            return right.map_or_else(|| left.clone(), |right| left.join(&right));
+        }
         let left = self.needed(&op.left);
         match op.op {
-            BinOpKind::ScAnd | BinOpKind::ScOr => {
-                let goes_on = matches!(op.op, BinOpKind::ScAnd);
-                let right = self.under(&op.left, goes_on, |walk| walk.expr(&op.right));
-                // What is given if the left side decides: it is true, or it may be printed.
-                let left = if goes_on {
-                    Known::any()
-                } else {
-                    Known { lack: None, ..left }
-                };
-                right.map_or_else(|| left.clone(), |right| left.join(&right))
+            BinOpKind::Concat => {
+                let right = self.needed(&op.right);
+                left.followed_by(&right)
             }
             BinOpKind::Add => {
                 let right = self.needed(&op.right);
@@ -169,14 +183,14 @@ impl<'t> Walk<'t> {
     }
 
     fn choice(&mut self, choice: &'t IfExpr<'t>) -> Known {
-        self.needed(&choice.test_expr);
+        self.asked(&choice.test_expr);
         let condition = &choice.test_expr;
         let taken = self.under(condition, true, |walk| walk.expr(&choice.true_expr));
-        let Some(other) = &choice.false_expr else {
+        let other = match &choice.false_expr {
+            Some(other) => self.under(condition, false, |walk| walk.expr(other)),
             // Without an `else` it prints nothing.
-            return Known::any();
+            None => Some(Known::new(Shape::None)),
         };
-        let other = self.under(condition, false, |walk| walk.expr(other));
         match (taken, other) {
             (Some(taken), Some(other)) => taken.join(&other),
             (Some(value), None) | (None, Some(value)) => value,
@@ -204,6 +218,9 @@ impl<'t> Walk<'t> {
             return self.member(&base, path(&item.expr), name, place);
         }
         self.need(&key);
+        if let Some(names) = key.texts() {
+            return self.member_of_some(&base, item, &names);
+        }
         let is_number = matches!(&item.subscript_expr, Expr::Const(key) if key.value.is_number())
             || matches!(&item.subscript_expr, Expr::UnaryOp(_));
         match (&base.shape, is_number) {
@@ -218,23 +235,49 @@ impl<'t> Walk<'t> {
 
     /// The member that a value names, as in `names[article.kind]`: a map need not have it.
     fn chosen_member(&self, base: &Known, item: &'t GetItem<'t>) -> Known {
-        let value = match &base.shape {
-            Shape::Members(members) => {
-                let values = members.fields.values().cloned();
-                values.reduce(|one, two| one.join(&two))
+        let mut values = Vec::new();
+        for shape in base.shape.alternatives() {
+            match shape {
+                Shape::Members(members) => values.extend(members.fields.values().cloned()),
+                Shape::Row(columns) => values.push(Known::new(columns.cell.clone())),
+                Shape::Query => {}
+                _ => return Known::any(),
             }
-            Shape::Row(columns) => Some(Known::new(columns.cell.clone())),
-            Shape::Query => None,
-            _ => return Known::any(),
-        };
+        }
+        let value = values.into_iter().reduce(|one, two| one.join(&two));
+        self.lacking_member(value.unwrap_or_else(Known::any), item, "names no member")
+    }
+
+    /// The member that one of these texts names, as in `names[params.sort]`.
+    fn member_of_some(&mut self, base: &Known, item: &'t GetItem<'t>, names: &[String]) -> Known {
+        let place = self.place_of(&item.subscript_expr);
+        let (mut there, mut missing) = (Vec::new(), Vec::new());
+        for name in names {
+            let value = self.member(base, path(&item.expr), name, place);
+            match value.is_undefined() {
+                true => missing.push((name, value)),
+                false => there.push(value),
+            }
+        }
+        let there = there.into_iter();
+        match (there.reduce(|one, two| one.join(&two)), missing.first()) {
+            (Some(value), Some((name, _))) => {
+                self.lacking_member(value, item, &format!("is `{name}`"))
+            }
+            (None, Some((_, undefined))) => undefined.clone(),
+            (value, None) => value.unwrap_or_else(Known::any),
+        }
+    }
+
+    /// A member of a value that is undefined for some keys.
+    fn lacking_member(&self, value: Known, item: &'t GetItem<'t>, where_key: &str) -> Known {
         let part = |expr| path(expr).unwrap_or_else(|| "…".to_owned());
         let key = part(&item.subscript_expr);
         let shown = format!("{}[{key}]", part(&item.expr));
-        let message = format!("`{shown}` is undefined where `{key}` names no member");
+        let message = format!("`{shown}` is undefined where `{key}` {where_key}");
         let hint = format!("write {{{{ {shown} | default('') }}}}");
-        value.unwrap_or_else(Known::any).lacking(Lack {
-            is_none: false,
-            is_fault: false,
+        value.lacking(Lack {
+            why: Why::Absent,
             path: shown,
             finding: Finding::lack(self.place_of(&item.subscript_expr), message, hint),
         })
@@ -253,8 +296,7 @@ impl<'t> Walk<'t> {
         let hint = format!("write {{% if {path} %}}…{{% endif %}} around it");
         let place = self.place_of(expr);
         item.lacking(Lack {
-            is_none: false,
-            is_fault: false,
+            why: Why::Empty,
             path,
             finding: Finding::lack(place, message, hint),
         })
@@ -263,7 +305,8 @@ impl<'t> Walk<'t> {
     fn list(&mut self, items: &'t [Expr<'t>]) -> Known {
         let items: Vec<Known> = items.iter().map(|item| self.expr(item)).collect();
         let joined = items.into_iter().reduce(|one, two| one.join(&two));
-        Known::new(Shape::List(Rc::new(joined.unwrap_or_else(Known::any))))
+        let item = joined.unwrap_or_else(|| Known::new(Shape::Nothing));
+        Known::new(Shape::List(Rc::new(item)))
     }
 
     fn map(&mut self, map: &'t Map<'t>) -> Known {

@@ -3,7 +3,7 @@
 use minijinja::machinery::ast::{BinOp, BinOpKind, CallArg, Expr, UnaryOpKind};
 
 use super::{
-    shape::{Known, Shape},
+    shape::{Known, Shape, Why},
     syntax::constant_text,
     walk::Walk,
 };
@@ -13,7 +13,9 @@ use super::{
 enum Fact {
     /// The value is there, or a condition that looks at it was passed.
     Given,
-    /// The value is none, or an empty list, or false in another way.
+    /// The value is true.
+    True,
+    /// The value is undefined, none, an empty list, or false in another way.
     Absent,
     /// `is defined` was asked, and is false.
     Undefined,
@@ -43,33 +45,47 @@ impl Facts {
         self.0.push((path, Fact::Given));
     }
 
-    fn of(&self, path: &str) -> Option<Fact> {
-        let mut newest = self.0.iter().rev();
-        let (_, fact) = newest.find(|(known, fact)| match fact {
+    /// The facts about a path, the newest first, since a name in it was set.
+    fn of(&self, path: &str) -> impl Iterator<Item = Fact> {
+        let newest = self.0.iter().rev();
+        let about = newest.filter(move |(known, fact)| match fact {
             Fact::Forgotten => goes_through(path, known),
             _ => known == path,
-        })?;
-        (*fact != Fact::Forgotten).then_some(*fact)
+        });
+        let about = about.map(|(_, fact)| *fact);
+        about.take_while(|fact| *fact != Fact::Forgotten)
     }
 
     /// The value of the expression at `path`, with what the conditions tell of it.
     pub(super) fn settle(&self, path: Option<&str>, mut value: Known) -> Known {
+        let facts: Vec<Fact> = path.map_or_else(Vec::new, |path| self.of(path).collect());
+        for (fact, truth) in [(Fact::True, true), (Fact::Absent, false)] {
+            if facts.contains(&fact) && matches!(value.shape, Shape::OneOf(_)) {
+                value.shape = value.shape.narrowed(truth);
+            }
+        }
         let Some(lack) = value.lack.clone() else {
             return value;
         };
-        match path.and_then(|path| self.of(path)) {
-            Some(Fact::Given) => value.lack = None,
-            Some(Fact::Absent) if lack.is_none => return Known::new(Shape::None),
-            // To ask whether an undefined value is true fails, so it is not undefined.
-            Some(Fact::Absent) => value.lack = None,
-            Some(Fact::Undefined) => return Known::undefined(lack.finding.clone()),
-            _ => match self.of(&lack.path) {
-                Some(Fact::Given) => value.lack = None,
-                Some(Fact::Absent | Fact::Undefined) => {
-                    return Known::undefined(lack.finding.clone());
+        for fact in facts {
+            match (fact, lack.why) {
+                (Fact::Given | Fact::True, _) => value.lack = None,
+                (Fact::Absent, Why::None) if !value.shape.may_be(false) => {
+                    return Known::new(Shape::None);
                 }
-                _ => {}
-            },
+                (Fact::Undefined, Why::None) => return Known::new(Shape::None),
+                (Fact::Undefined, _) => return Known::undefined(lack.finding.clone()),
+                // It may be undefined, and may be false.
+                (Fact::Absent | Fact::Forgotten, _) => continue,
+            }
+            return value;
+        }
+        match (self.of(&lack.path).next(), lack.why) {
+            (Some(Fact::Given | Fact::True), _) => value.lack = None,
+            (Some(Fact::Undefined), _) | (Some(Fact::Absent), Why::Empty) => {
+                return Known::undefined(lack.finding.clone());
+            }
+            _ => {}
         }
         value
     }
@@ -82,9 +98,12 @@ pub(super) fn path(expr: &Expr<'_>) -> Option<String> {
         Expr::GetAttr(attr) => Some(format!("{}.{}", path(&attr.expr)?, attr.name)),
         Expr::GetItem(item) => {
             let base = path(&item.expr)?;
-            Some(match constant_text(&item.subscript_expr) {
-                Some(key) => format!("{base}.{key}"),
-                None => format!("{base}[{}]", path(&item.subscript_expr)?),
+            Some(match &item.subscript_expr {
+                Expr::Const(key) if key.value.is_integer() => format!("{base}[{}]", key.value),
+                key => match constant_text(key) {
+                    Some(key) => format!("{base}.{key}"),
+                    None => format!("{base}[{}]", path(key)?),
+                },
             })
         }
         _ => None,
@@ -203,8 +222,8 @@ impl<'t> Walk<'t> {
             Expr::Test(test) => match (test.name, truth) {
                 ("defined", _) => self.assume_defined(&test.expr, truth),
                 ("undefined", _) => self.assume_defined(&test.expr, !truth),
-                ("none", _) => {
-                    self.tell(&test.expr, !truth);
+                ("none", true) => {
+                    self.tell(&test.expr, false);
                     true
                 }
                 _ => {
@@ -241,9 +260,26 @@ impl<'t> Walk<'t> {
             return;
         }
         // What the expression goes through was looked at, too: `loop` in `loop.first`.
-        self.mention(expr);
+        match is_there {
+            true => self.mention(expr),
+            false => self.mention_through(expr),
+        }
         if let Some(path) = path(expr) {
             self.fact(path, is_there);
+        }
+    }
+
+    /// An expression that is not true may be undefined, but what it goes through is there.
+    fn mention_through(&mut self, expr: &Expr<'_>) {
+        match expr {
+            Expr::GetAttr(attr) => self.mention(&attr.expr),
+            // The list may have fewer items.
+            Expr::GetItem(item) if matches!(item.subscript_expr, Expr::Const(_)) => {
+                self.mention_through(&item.expr);
+            }
+            Expr::GetItem(item) => self.mention(&item.expr),
+            Expr::Var(_) => {}
+            expr => self.mention(expr),
         }
     }
 
@@ -256,7 +292,7 @@ impl<'t> Walk<'t> {
     }
 
     fn fact(&mut self, path: String, is_there: bool) {
-        let fact = if is_there { Fact::Given } else { Fact::Absent };
+        let fact = if is_there { Fact::True } else { Fact::Absent };
         self.facts.0.push((path, fact));
     }
 
@@ -273,7 +309,9 @@ impl<'t> Walk<'t> {
     /// True if an expression with this value is never undefined: columns of a query are there also
     /// where nothing is known of what they hold.
     fn is_certainly_defined(&mut self, expr: &'t Expr<'t>, value: &Known) -> bool {
-        if value.lack.as_ref().is_some_and(|lack| !lack.is_none) {
+        let lack = value.lack.as_ref();
+        // A choice without `else` gives what is undefined where others give none.
+        if lack.is_some_and(|lack| lack.why != Why::None || lack.path.is_empty()) {
             return false;
         }
         match (&value.shape, expr) {

@@ -6,7 +6,6 @@ use minijinja::machinery::ast::{CallArg, Expr, Filter};
 
 use super::{
     facts::{argument, path},
-    members::column,
     shape::{Known, MapKind, Members, Shape},
     syntax::constant_text,
     walk::Walk,
@@ -116,7 +115,7 @@ impl<'t> Walk<'t> {
             return other;
         }
         let base = Known {
-            lack: base.lack.clone().filter(|lack| lack.is_none),
+            lack: base.lack.clone().filter(|_| base.may_be_none()),
             ..base.clone()
         };
         // A value that is none stays none.
@@ -145,23 +144,24 @@ impl<'t> Walk<'t> {
         let Shape::List(item) = &base.shape else {
             return None;
         };
-        let Shape::Row(columns) = &item.shape else {
+        let mut shapes = item.shape.alternatives().iter();
+        if !shapes.all(|shape| matches!(shape, Shape::Row(_) | Shape::Members(_))) {
             return None;
-        };
+        }
         let name = constant_text(named)?;
         let (name, rest) = name
             .split_once('.')
             .map_or((name, None), |(n, r)| (n, Some(r)));
         let place = self.place_of(named);
-        match column(columns, name, place) {
-            Ok(value) => Some(if rest.is_none() { value } else { Known::any() }),
-            // `selectattr("name")` asks whether it is there, and `default=` says what to take.
-            Err(_) if has("default").is_some() || name.contains(',') => None,
-            Err(finding) => {
-                self.fault(&finding);
-                None
-            }
+        let value = self.member(item, None, name, place);
+        if !value.is_undefined() {
+            return Some(if rest.is_none() { value } else { Known::any() });
         }
+        // `selectattr("name")` asks whether it is there, and `default=` says what to take.
+        if has("default").is_none() && !name.contains(',') {
+            self.need(&value);
+        }
+        None
     }
 }
 

@@ -53,7 +53,8 @@ impl Finding {
 /// A fault at one place, for one page or several.
 struct Spot {
     finding: Finding,
-    pages: BTreeSet<usize>,
+    /// Each page with those of its cases for which it is a fault.
+    pages: BTreeMap<usize, BTreeSet<String>>,
 }
 
 /// The faults and the doubts of all pages.
@@ -61,44 +62,65 @@ struct Spot {
 pub(super) struct Findings {
     faults: BTreeMap<TemplatePlace, Spot>,
     doubts: BTreeMap<TemplatePlace, Spot>,
+    /// The number of cases of each page that has several.
+    pub(super) cases: BTreeMap<usize, usize>,
 }
 
 impl Findings {
-    pub(super) fn fault(&mut self, finding: &Finding, page: usize) {
-        record(&mut self.faults, finding, page);
+    /// A fault for a page, and a case of it.
+    pub(super) fn fault(&mut self, finding: &Finding, of: (usize, &str)) {
+        record(&mut self.faults, finding, of);
     }
 
     /// A value that may be missing, depending on the data.
-    pub(super) fn doubt(&mut self, finding: &Finding, page: usize) {
-        record(&mut self.doubts, finding, page);
+    pub(super) fn doubt(&mut self, finding: &Finding, of: (usize, &str)) {
+        record(&mut self.doubts, finding, of);
     }
 
     /// Errors, and what may be missing. Both in the order of the files.
     pub(super) fn problems(self, templates: &[Parsed<'_>]) -> (Vec<Problem>, Vec<Problem>) {
-        let Self { faults, doubts } = self;
+        let Self {
+            faults,
+            doubts,
+            cases,
+        } = self;
         let doubts = doubts
             .iter()
             .filter(|(place, _)| !faults.contains_key(place));
-        let doubts = doubts.map(|(_, spot)| problem(spot, templates)).collect();
-        let faults = faults.values().map(|spot| problem(spot, templates));
+        let doubts = doubts.map(|(_, spot)| problem(spot, templates, &cases));
+        let doubts = doubts.collect();
+        let faults = faults.values();
+        let faults = faults.map(|spot| problem(spot, templates, &cases));
         (faults.collect(), doubts)
     }
 }
 
-fn record(spots: &mut BTreeMap<TemplatePlace, Spot>, finding: &Finding, page: usize) {
+fn record(
+    spots: &mut BTreeMap<TemplatePlace, Spot>,
+    finding: &Finding,
+    (page, case): (usize, &str),
+) {
     let spot = spots.entry(finding.place).or_insert_with(|| Spot {
         finding: finding.clone(),
-        pages: BTreeSet::new(),
+        pages: BTreeMap::new(),
     });
-    spot.pages.insert(page);
+    spot.pages.entry(page).or_default().insert(case.to_owned());
 }
 
-/// A fault in a shared template says for which pages it is one.
-fn problem(spot: &Spot, templates: &[Parsed<'_>]) -> Problem {
+/// A fault in a shared template says for which pages it is one, and a fault for some values of the
+/// path names one of them.
+fn problem(spot: &Spot, templates: &[Parsed<'_>], cases: &BTreeMap<usize, usize>) -> Problem {
     let place = spot.finding.place;
     let template = &templates[place.file];
     let mut message = spot.finding.message.clone();
-    let first = spot.pages.first().map(|page| templates[*page].name);
+    let first = spot.pages.first_key_value();
+    if let Some((page, own)) = first
+        && cases.get(page).is_some_and(|all| own.len() < *all)
+        && let Some(case) = own.first().filter(|case| !case.is_empty())
+    {
+        message = format!("{message} where {case}");
+    }
+    let first = first.map(|(page, _)| templates[*page].name);
     match (first, spot.pages.len()) {
         (Some(page), 1) if page != template.name => message = format!("{message} (for {page})"),
         (Some(page), more) if more > 1 => {

@@ -90,19 +90,27 @@ impl<'t> Walk<'t> {
         templates.position(|template| template.name == name)
     }
 
-    /// Something is loaded that is chosen when the page is rendered: it may set any name.
-    fn load_unknown(&mut self, name: &'t Expr<'t>) {
-        self.needed(name);
-        self.scope.forget();
+    /// The names of which the template to load is one; none if it can be any, which may set any
+    /// name.
+    fn loaded(&mut self, name: &'t Expr<'t>) -> Option<Vec<String>> {
+        let names = self.needed(name).texts();
+        if names.is_none() {
+            self.scope.forget();
+        }
+        names
     }
 
     pub(super) fn extends(&mut self, extends: &'t Extends<'t>) {
-        let parent = constant_text(&extends.name).map(|name| self.find(name));
-        match parent {
-            Some(Some(parent)) => self.parent = Some(parent),
-            Some(None) => {}
-            None => self.load_unknown(&extends.name),
-        }
+        let names = self.loaded(&extends.name);
+        let parent = match names.as_deref() {
+            Some([name]) => Some(self.find(name)),
+            Some(_) => {
+                self.scope.forget();
+                None
+            }
+            None => None,
+        };
+        self.parent = parent.flatten().or(self.parent);
         // Unless it is certain that the layout shows the blocks, they are walked where they stand.
         self.skips_blocks = parent.is_some() && self.conditions == 0;
         if !self.skips_blocks {
@@ -116,9 +124,30 @@ impl<'t> Walk<'t> {
             Expr::Tuple(list) => list.items.iter().map(constant_text).collect(),
             _ => constant_text(name).map(|name| vec![name]),
         };
-        let Some(choices) = choices else {
-            return self.load_unknown(name);
-        };
+        if let Some(choices) = choices {
+            return self.include_first(name, &choices, may_be_missing);
+        }
+        // One of several: the names are those of each.
+        let before = self.scope.frames.clone();
+        let mut after: Option<Vec<Layer>> = None;
+        for choice in self.loaded(name).unwrap_or_default() {
+            self.scope.frames.clone_from(&before);
+            self.include_first(name, &[&choice], may_be_missing);
+            let frames = std::mem::take(&mut self.scope.frames);
+            let place = self.place_of(name);
+            after = Some(match after {
+                Some(after) => self.scope.join(&after, &frames, place),
+                None => frames,
+            });
+        }
+        self.scope.frames = after.unwrap_or(before);
+        if self.scope.is_open {
+            self.scope.forget();
+        }
+    }
+
+    /// Walks the first of some templates that is there.
+    fn include_first(&mut self, name: &'t Expr<'t>, choices: &[&str], may_be_missing: bool) {
         match choices.iter().find_map(|name| self.find(name)) {
             Some(file) if self.depth < 100 => {
                 let top = self.scope.frames.last_mut();
@@ -130,14 +159,23 @@ impl<'t> Walk<'t> {
             }
             Some(_) => self.scope.forget(),
             None if may_be_missing => {}
-            None => self.no_template(name, &choices),
+            None => self.no_template(name, choices),
         }
     }
 
-    /// One name that is missing is found by another check.
+    /// One name that is written out and missing is found by another check.
     fn no_template(&mut self, name: &'t Expr<'t>, choices: &[&str]) {
-        if choices.len() > 1 {
-            let message = format!("there is none of the templates {}", choices.join(", "));
+        let message = match choices {
+            [one] if constant_text(name).is_none() => {
+                Some(format!("there is no template `{one}`, which this may name"))
+            }
+            [_] => None,
+            _ => Some(format!(
+                "there is none of the templates {}",
+                choices.join(", ")
+            )),
+        };
+        if let Some(message) = message {
             let place = self.place_of(name);
             self.fault(&Finding::new(place, message, None));
         }
@@ -149,11 +187,12 @@ impl<'t> Walk<'t> {
         self.scope.push(Layer::default());
         self.include(expr, false);
         let frame = self.scope.pop();
-        let file = constant_text(expr).filter(|_| !self.scope.is_open)?;
+        let file = self.quietly(|walk| walk.expr(expr)).texts();
+        let file = file.filter(|_| !self.scope.is_open)?;
         let mut names = frame.locals;
         names.retain(|name, _| !name.starts_with('_'));
         Some(Rc::new(Module {
-            file: super::file_of(file),
+            file: super::file_of(file.first()?),
             names: names.into_iter().collect(),
         }))
     }

@@ -7,7 +7,7 @@ use std::{
     sync::Arc,
 };
 
-use minijinja::{Environment, machinery};
+use minijinja::{Environment, Value, machinery};
 
 use super::{
     arguments,
@@ -15,7 +15,7 @@ use super::{
     findings::{Finding, Findings, Parsed, TemplatePlace},
     names::Names,
     scope::Scope,
-    shape::{Columns, Known, Lack, MapKind, Members, Shape},
+    shape::{Columns, Known, Lack, MapKind, Members, Shape, Why},
     syntax_config,
     walk::Walk,
 };
@@ -101,10 +101,10 @@ pub fn inspect(
     let mut findings = Findings::default();
     for (file, template) in templates.iter().enumerate() {
         for finding in names.unknown(file, template) {
-            findings.fault(&finding, file);
+            findings.fault(&finding, (file, ""));
         }
         for finding in arguments::wrong(environment, file, template) {
-            findings.fault(&finding, file);
+            findings.fault(&finding, (file, ""));
         }
     }
     let cell = if has_documents {
@@ -117,34 +117,100 @@ pub fn inspect(
         let Some(page) = files.position(|template| template.name == given.template) else {
             continue;
         };
-        let mut walk = Walk {
-            templates: &templates,
-            names: &names,
-            params: given.params.as_deref().unwrap_or_default(),
-            page,
-            file: page,
-            scope: Scope::new(roots(given, page, &cell), globals.clone()),
-            facts: Facts::default(),
-            macros: Vec::new(),
-            blocks: BTreeMap::new(),
-            block: None,
-            parent: None,
-            skips_blocks: false,
-            conditions: 0,
-            quiet: 0,
-            calls: Vec::new(),
-            depth: 0,
-            steps: 0,
-            findings: &mut findings,
-        };
-        walk.template(page);
+        let cases = cases(given.params.as_deref().unwrap_or_default());
+        findings.cases.insert(page, cases.len());
+        for case in cases {
+            let mut walk = Walk {
+                templates: &templates,
+                names: &names,
+                params: given.params.as_deref().unwrap_or_default(),
+                page,
+                file: page,
+                scope: Scope::new(roots(given, page, &cell, &case), globals.clone()),
+                facts: Facts::default(),
+                macros: Vec::new(),
+                namespaces: Vec::new(),
+                case: shown(&case),
+                blocks: BTreeMap::new(),
+                block: None,
+                parent: None,
+                skips_blocks: false,
+                conditions: 0,
+                quiet: 0,
+                is_gathering: false,
+                calls: Vec::new(),
+                depth: 0,
+                steps: 0,
+                findings: &mut findings,
+            };
+            walk.template(page);
+        }
     }
     let (errors, doubts) = findings.problems(&templates);
     Inspection { errors, doubts }
 }
 
+/// A value for some parts of a page's path.
+type Case<'g> = Vec<(&'g str, Value)>;
+
+/// A page with more cases than these is walked once for all.
+const MOST_CASES: usize = 12;
+
+/// The values for which a page is walked: each that its path takes, where it takes some values
+/// alone.
+fn cases(params: &[Param]) -> Vec<Case<'_>> {
+    let mut cases = vec![Case::new()];
+    for param in params.iter().filter(|param| param.in_path.is_some()) {
+        let Some(values) = values_of(param).filter(|it| it.len() * cases.len() <= MOST_CASES)
+        else {
+            continue;
+        };
+        let mut all = Vec::new();
+        for case in &cases {
+            for value in &values {
+                let mut case = case.clone();
+                case.push((&*param.name, value.clone()));
+                all.push(case);
+            }
+        }
+        cases = all;
+    }
+    cases
+}
+
+/// The values that a parameter may have as a template sees them, if it takes some alone.
+fn values_of(param: &Param) -> Option<Vec<Value>> {
+    let values = param.choices.iter().map(|value| match value {
+        millpond_db::Value::Text(text) => Some(Value::from(&**text)),
+        millpond_db::Value::Integer(number) => Some(Value::from(*number)),
+        _ => None,
+    });
+    let values: Option<Vec<Value>> = values.collect();
+    values.filter(|values| !values.is_empty() && !param.is_list)
+}
+
+/// A case for messages: `` `lang` is `de` ``.
+fn shown(case: &Case<'_>) -> String {
+    let parts = case.iter();
+    let parts = parts.map(|(name, value)| format!("`{name}` is `{value}`"));
+    parts.collect::<Vec<_>>().join(" and ")
+}
+
+/// A parameter as a template sees it.
+fn param_value(param: &Param, case: &Case<'_>) -> Known {
+    let is_optional = param.default == Some(millpond_db::Value::Null);
+    match case.iter().find(|(name, _)| *name == param.name) {
+        Some((_, value)) => Known::new(Shape::Constant(value.clone())),
+        None => match values_of(param) {
+            Some(values) if is_optional => Known::one_of(values).join(&Known::new(Shape::None)),
+            Some(values) => Known::one_of(values),
+            None => Known::any(),
+        },
+    }
+}
+
 /// The names that a page gives: its queries, `params` and `request`.
-fn roots(given: &Given, page: usize, cell: &Shape) -> BTreeMap<String, Known> {
+fn roots(given: &Given, page: usize, cell: &Shape, case: &Case<'_>) -> BTreeMap<String, Known> {
     let queries = given.queries.iter();
     let mut roots: BTreeMap<String, Known> = queries
         .map(|query| (query.name.clone(), result(query, page, cell)))
@@ -155,7 +221,7 @@ fn roots(given: &Given, page: usize, cell: &Shape) -> BTreeMap<String, Known> {
         map(
             MapKind::Params,
             names
-                .map(|param| (param.name.clone(), Known::any()))
+                .map(|param| (param.name.clone(), param_value(param, case)))
                 .collect(),
         )
     });
@@ -223,8 +289,7 @@ fn result(query: &GivenQuery, page: usize, cell: &Shape) -> Known {
                 is_lack: true,
             };
             row.lacking(Lack {
-                is_none: true,
-                is_fault: false,
+                why: Why::None,
                 path: name.clone(),
                 finding: Finding::lack(place, message, hint),
             })

@@ -2,7 +2,7 @@
 
 use super::{
     findings::{Finding, TemplatePlace},
-    shape::{Columns, Known, Lack, MapKind, Members, Shape},
+    shape::{Columns, Known, Lack, MapKind, Members, Shape, Why},
     walk::Walk,
 };
 use millpond_site_format::suggest::closest;
@@ -34,18 +34,42 @@ impl Walk<'_> {
         name: &str,
         place: TemplatePlace,
     ) -> Known {
+        let all = base.shape.alternatives().iter();
+        let all: Vec<Known> = all
+            .map(|shape| self.member_of(shape, path.clone(), name, place))
+            .collect();
+        let shown = path.as_deref().unwrap_or_default();
+        let value = match &all[..] {
+            [one] => one.clone(),
+            all => chosen(all, shown, name, place),
+        };
+        match &base.shape {
+            Shape::Any => value,
+            _ => cell_of(base, value, shown, place),
+        }
+    }
+
+    fn member_of(
+        &mut self,
+        base: &Shape,
+        path: Option<String>,
+        name: &str,
+        place: TemplatePlace,
+    ) -> Known {
         let fault = |message: String, hint: Option<String>| {
             Known::undefined(Finding::new(place, message, hint))
         };
-        match &base.shape {
-            Shape::Row(columns) => match column(columns, name, place) {
-                Ok(cell) => cell_of(base, cell, place),
-                Err(finding) => Known::undefined(finding),
-            },
-            Shape::Members(members) => match members.fields.get(name) {
-                Some(value) => value.clone(),
-                None => Known::undefined(no_member(members, name, place)),
-            },
+        let of_map = |members: &Members| match members.fields.get(name) {
+            Some(value) => value.clone(),
+            None => Known::undefined(no_member(members, name, place)),
+        };
+        match base {
+            Shape::Row(columns) => column(columns, name, place).unwrap_or_else(Known::undefined),
+            Shape::Members(members) => of_map(members),
+            Shape::Namespace(at) => of_map(&Members {
+                of: MapKind::Namespace,
+                fields: self.namespaces[*at].clone(),
+            }),
             Shape::Query => asked(name, place),
             Shape::Loop => loop_member(name, place),
             Shape::Module(module) => self.member_of_module(&module.clone(), None, name, place),
@@ -75,36 +99,85 @@ impl Walk<'_> {
             Shape::Macro(_) if !matches!(name, "name" | "arguments" | "caller") => {
                 fault(format!("a macro has no `{name}`: call it"), None)
             }
-            Shape::Any | Shape::Macro(_) | Shape::Function | Shape::Undefined(_) => Known::any(),
+            Shape::Any
+            | Shape::Nothing
+            | Shape::Macro(_)
+            | Shape::Function
+            | Shape::Undefined(_)
+            | Shape::OneOf(_) => Known::any(),
         }
     }
 }
 
-/// A column of a row that may not be there.
-fn cell_of(row: &Known, cell: Known, place: TemplatePlace) -> Known {
-    match &row.lack {
-        Some(lack) if lack.is_none => cell.lacking(Lack {
-            is_none: false,
-            is_fault: false,
-            path: lack.path.clone(),
-            finding: Finding {
-                place: TemplatePlace {
-                    is_lack: true,
-                    ..place
-                },
-                ..lack.finding.clone()
-            },
-        }),
-        _ => cell,
+/// The member `name` of a value that is one of several, of which some may not have it.
+fn chosen(all: &[Known], path: &str, name: &str, place: TemplatePlace) -> Known {
+    let is_near = |value: &&Known| match &value.shape {
+        Shape::Undefined(why) => (why.hint.as_ref()).is_some_and(|it| it.starts_with("did you")),
+        _ => false,
+    };
+    let there = all.iter().filter(|value| !value.is_undefined()).cloned();
+    match there.reduce(|one, two| one.join(&two)) {
+        None => all.iter().find(is_near).unwrap_or(&all[0]).clone(),
+        Some(value) if all.iter().any(Known::is_undefined) => {
+            let whose = match path {
+                "" => "some of the values here have".to_owned(),
+                path => format!("some of the values that `{path}` may be have"),
+            };
+            let shown = format!("{path}.{name}");
+            let message = format!("{whose} no `{name}`");
+            let hint = format!("write {{% if {shown} is defined %}}…{{% endif %}} around it");
+            let hint = (!path.is_empty()).then_some(hint);
+            let place = TemplatePlace {
+                is_lack: true,
+                ..place
+            };
+            value.lacking(Lack {
+                why: Why::Absent,
+                path: shown,
+                finding: Finding::new(place, message, hint),
+            })
+        }
+        Some(value) => value,
     }
 }
 
+/// A member of a value that may be none.
+fn cell_of(row: &Known, cell: Known, path: &str, place: TemplatePlace) -> Known {
+    let Some(lack) = row.lack.as_ref().filter(|lack| lack.why == Why::None) else {
+        return cell;
+    };
+    if cell.is_undefined() {
+        return cell;
+    }
+    let place = TemplatePlace {
+        is_lack: true,
+        ..place
+    };
+    let finding = match (&*lack.path, path) {
+        ("", "") => Finding::new(place, "this value may be none here".to_owned(), None),
+        ("", path) => {
+            let hint = format!("write {{% if {path} %}}…{{% endif %}} around what needs it");
+            Finding::new(place, format!("`{path}` may be none here"), Some(hint))
+        }
+        _ => Finding {
+            place,
+            ..lack.finding.clone()
+        },
+    };
+    let path = if lack.path.is_empty() {
+        path
+    } else {
+        &lack.path
+    };
+    cell.lacking(Lack {
+        why: Why::Empty,
+        path: path.to_owned(),
+        finding,
+    })
+}
+
 /// The value of a column, if the query has it.
-pub(super) fn column(
-    columns: &Columns,
-    name: &str,
-    place: TemplatePlace,
-) -> Result<Known, Finding> {
+fn column(columns: &Columns, name: &str, place: TemplatePlace) -> Result<Known, Finding> {
     if columns.documents.contains(name) {
         return Ok(Known::any());
     }
@@ -128,6 +201,7 @@ fn no_member(members: &Members, name: &str, place: TemplatePlace) -> Finding {
         MapKind::Form => format!("no form that leads to this page has a field `{name}`"),
         MapKind::Fault => format!("an error has no `{name}`"),
         MapKind::Literal => format!("this map has no `{name}`"),
+        MapKind::Namespace => format!("nothing sets `{name}` of this namespace before"),
     };
     let hint = match (closest(name, names()), members.of) {
         (Some(near), _) => format!("did you mean `{near}`?"),
@@ -147,8 +221,7 @@ fn asked(name: &str, place: TemplatePlace) -> Known {
         "write {{{{ {path} | default('') }}}}, or declare the parameter, which also lets the page be shared: -- param: {name} text = ''"
     );
     Known::any().lacking(Lack {
-        is_none: false,
-        is_fault: false,
+        why: Why::Absent,
         path,
         finding: Finding::lack(place, message, hint),
     })
@@ -160,8 +233,7 @@ fn loop_member(name: &str, place: TemplatePlace) -> Known {
             let message = format!("`loop.{name}` is undefined at one end of the list");
             let hint = format!("write {{% if loop.{name} is defined %}}…{{% endif %}} around it");
             Known::any().lacking(Lack {
-                is_none: false,
-                is_fault: false,
+                why: Why::Absent,
                 path: "loop".to_owned(),
                 finding: Finding::lack(place, message, hint),
             })

@@ -7,7 +7,7 @@ use std::{
 
 use super::{
     findings::{Finding, TemplatePlace},
-    shape::{Known, Lack, Shape},
+    shape::{Known, Lack, Shape, Why},
 };
 
 /// One layer of names: a loop, a block, a `with`, a macro's arguments.
@@ -232,8 +232,7 @@ fn join(name: &str, one: Option<Known>, two: Option<Known>, place: TemplatePlace
             let lack = value.lack.clone();
             let lack = lack.unwrap_or_else(|| {
                 Rc::new(Lack {
-                    is_none: false,
-                    is_fault: false,
+                    why: Why::Branch,
                     path: String::new(),
                     finding,
                 })

@@ -3,19 +3,16 @@
 //! Both branches of a condition are walked unless one of them is never taken, a loop once, a macro
 //! at each call. What the walk does not know it accepts.
 
-use std::{
-    collections::{BTreeMap, BTreeSet},
-    rc::Rc,
-};
+use std::collections::{BTreeMap, BTreeSet};
 
 use minijinja::machinery::ast::{Block, Expr, ForLoop, IfCond, Macro, Set, SetBlock, Stmt};
 
 use super::{
-    facts::{Facts, list_path},
+    facts::{Facts, list_path, path},
     findings::{Finding, Findings, Parsed, TemplatePlace},
     names::Names,
     scope::{Layer, Scope},
-    shape::{Known, Lack, Shape},
+    shape::{Known, Lack, Shape, Why},
 };
 use millpond_site_format::params::Param;
 
@@ -39,6 +36,10 @@ pub(super) struct Walk<'t> {
     pub(super) scope: Scope,
     pub(super) facts: Facts,
     pub(super) macros: Vec<Declared<'t>>,
+    /// The members of each namespace, joined of all values that were set.
+    pub(super) namespaces: Vec<BTreeMap<String, Known>>,
+    /// The values of the path for which the page is walked, for messages.
+    pub(super) case: String,
     pub(super) blocks: BTreeMap<&'t str, Vec<(usize, &'t Block<'t>)>>,
     /// The block in which the walk is, and which definition of it.
     pub(super) block: Option<(&'t str, usize)>,
@@ -50,6 +51,8 @@ pub(super) struct Walk<'t> {
     pub(super) conditions: usize,
     /// Above 0 nothing is told.
     pub(super) quiet: usize,
+    /// True while a loop is walked for what it sets in namespaces.
+    pub(super) is_gathering: bool,
     /// The macros in which the walk is.
     pub(super) calls: Vec<usize>,
     pub(super) depth: usize,
@@ -88,29 +91,28 @@ impl<'t> Walk<'t> {
 
     pub(super) fn fault(&mut self, finding: &Finding) {
         if self.quiet == 0 {
-            self.findings.fault(finding, self.page);
+            self.findings.fault(finding, (self.page, &self.case));
         }
     }
 
     /// A value is used in a way that it must be there for.
     pub(super) fn need(&mut self, value: &Known) {
         if let Shape::Undefined(why) = &value.shape {
-            self.fault(why);
-        } else if let Some(lack) = value.lack.as_ref().filter(|lack| !lack.is_none) {
-            if lack.is_fault {
-                self.fault(&lack.finding);
-            } else {
-                self.doubt(lack);
-            }
+            return self.fault(why);
+        }
+        match value.lack.as_ref().map(|lack| (lack, lack.why)) {
+            None | Some((_, Why::None)) => {}
+            Some((lack, Why::Fault)) => self.fault(&lack.finding),
+            // Another condition may well be the same as that in which the name is set.
+            Some((_, Why::Branch)) if self.conditions > 0 => {}
+            Some((lack, _)) => self.doubt(&lack.finding),
         }
     }
 
-    /// A value may be missing here. Where a name is set in one branch of a condition, another
-    /// condition may well be the same, so that is told outside of all conditions only.
-    pub(super) fn doubt(&mut self, lack: &Rc<Lack>) {
-        let is_clear = self.conditions == 0 || !lack.path.is_empty();
-        if is_clear && self.quiet == 0 {
-            self.findings.doubt(&lack.finding, self.page);
+    /// Something is perhaps not meant, or may be missing here.
+    pub(super) fn doubt(&mut self, finding: &Finding) {
+        if self.quiet == 0 {
+            self.findings.doubt(finding, (self.page, &self.case));
         }
     }
 
@@ -230,38 +232,110 @@ impl<'t> Walk<'t> {
                     self.assign(target, &part);
                 }
             }
-            Expr::GetAttr(attr) => drop(self.needed(&attr.expr)),
+            Expr::GetAttr(attr) => {
+                let base = self.needed(&attr.expr);
+                let whole = path(target).unwrap_or_default();
+                self.facts
+                    .forget(whole.split(['.', '[']).next().unwrap_or_default());
+                let place = self.place(attr.name);
+                for shape in base.shape.alternatives() {
+                    self.set_member(shape, (attr.name, &whole), value, place);
+                }
+            }
             _ => {}
+        }
+    }
+
+    /// Sets a member of a namespace. What is read earlier in a loop or a macro may be what is set
+    /// later, so a member may be each value that it is given.
+    fn set_member(
+        &mut self,
+        shape: &Shape,
+        (name, path): (&str, &str),
+        value: &Known,
+        place: TemplatePlace,
+    ) {
+        let is_certain = self.conditions == 0 && !self.scope.may_be_set_later();
+        match shape {
+            Shape::Namespace(at) => {
+                let members = &mut self.namespaces[*at];
+                let value = match members.get(name) {
+                    Some(known) => known.join(value),
+                    None if is_certain => value.clone(),
+                    None => value.clone().lacking(Lack {
+                        why: Why::Absent,
+                        path: path.to_owned(),
+                        finding: Finding::lack(
+                            place,
+                            format!("`{path}` may not be set yet where it is used"),
+                            format!("give it a value at the start: namespace({name} = none)"),
+                        ),
+                    }),
+                };
+                members.insert(name.to_owned(), value);
+            }
+            Shape::Any | Shape::Nothing | Shape::Undefined(_) => {}
+            _ => {
+                let message = format!("`{path}` cannot be set: only a namespace takes values");
+                let hint =
+                    "write {% set ns = namespace(name = value) %}, then {% set ns.name = other %}";
+                self.fault(&Finding::new(place, message, Some(hint.to_owned())));
+            }
         }
     }
 
     fn for_loop(&mut self, each: &'t ForLoop<'t>) {
         let list = self.needed(&each.iter);
-        let item = match (&list.shape, each.recursive) {
-            // The inner calls may give other lists.
-            (_, true) => Known::any(),
-            (Shape::List(item) | Shape::Group(item), _) => (**item).clone(),
-            // The names of the columns, or of the members.
-            (Shape::Row(_) | Shape::Members(_) | Shape::Query, _) => Known::scalar(),
+        let items = list.shape.alternatives().iter();
+        let items = items.map(|shape| match shape {
+            Shape::List(item) | Shape::Group(item) => (**item).clone(),
+            shape if is_map(shape) => Known::scalar(),
             _ => Known::any(),
+        });
+        let item = match each.recursive {
+            // The inner calls may give other lists.
+            true => Known::any(),
+            false => items
+                .reduce(|one, two| one.join(&two))
+                .unwrap_or_else(Known::any),
         };
+        if !self.namespaces.is_empty() && !self.is_gathering {
+            // A round sees what the rounds before it have set.
+            let frames = self.scope.frames.clone();
+            self.is_gathering = true;
+            self.quietly(|walk| walk.rounds(each, &list, &item));
+            self.is_gathering = false;
+            self.scope.frames = frames;
+        }
+        self.rounds(each, &list, &item);
+        if !each.else_body.is_empty() {
+            self.is_empty_on_error_pages(&each.iter);
+            let frames = self.scope.frames.clone();
+            self.branch(|walk| walk.stmts(&each.else_body), true);
+            let place = self.place_of(&each.iter);
+            self.scope.frames = self.scope.join(&self.scope.frames, &frames, place);
+        }
+    }
+
+    /// Walks the body of a loop over a list of such items.
+    fn rounds(&mut self, each: &'t ForLoop<'t>, list: &Known, item: &Known) {
         let before = self.facts.len();
         if let Some(path) = list_path(&each.iter) {
             self.facts.given(path);
         }
         if let Some(filter) = &each.filter_expr {
             self.scope.push(Layer::default());
-            self.assign(&each.target, &item);
-            self.needed(filter);
+            self.assign(&each.target, item);
+            self.asked(filter);
             self.scope.pop();
         }
         self.scope.push(Layer {
             is_loop: true,
             ..Layer::default()
         });
-        self.assign(&each.target, &item);
-        if let (Shape::Members(_) | Shape::Row(_) | Shape::Query, Expr::Var(key)) =
-            (&list.shape, &each.target)
+        self.assign(&each.target, item);
+        if list.shape.alternatives().iter().all(is_map)
+            && let Expr::Var(key) = &each.target
             && let Some(map) = list_path(&each.iter)
         {
             // The keys of a map are there.
@@ -276,17 +350,10 @@ impl<'t> Walk<'t> {
         }
         self.scope.pop();
         self.facts.truncate(before);
-        if !each.else_body.is_empty() {
-            self.is_empty_on_error_pages(&each.iter);
-            let frames = self.scope.frames.clone();
-            self.branch(|walk| walk.stmts(&each.else_body), true);
-            let place = self.place_of(&each.iter);
-            self.scope.frames = self.scope.join(&self.scope.frames, &frames, place);
-        }
     }
 
     fn if_cond(&mut self, choice: &'t IfCond<'t>) {
-        self.needed(&choice.expr);
+        self.asked(&choice.expr);
         self.chosen_on_error_pages(choice);
         let frames = self.scope.frames.clone();
         let taken = self.under(&choice.expr, true, |walk| walk.stmts(&choice.true_body));
@@ -362,6 +429,14 @@ impl<'t> Walk<'t> {
         self.blocks = blocks;
         (self.parent, self.skips_blocks) = (parent, skips);
     }
+}
+
+/// True if a loop over such a value gives the names of its columns or members.
+fn is_map(shape: &Shape) -> bool {
+    matches!(
+        shape,
+        Shape::Row(_) | Shape::Members(_) | Shape::Namespace(_) | Shape::Query
+    )
 }
 
 /// All blocks that a template defines, also those within others.

@@ -18,27 +18,27 @@ use millpond_site_format::secret_names::is_secret;
 
 impl<'t> Walk<'t> {
     fn warn(&mut self, expr: &Expr<'_>, message: String, hint: String) {
-        if self.quiet == 0 {
-            let finding = Finding::new(self.place_of(expr), message, Some(hint));
-            self.findings.doubt(&finding, self.page);
-        }
+        self.doubt(&Finding::new(self.place_of(expr), message, Some(hint)));
     }
 
     /// A value is written whole: of rows each column, also those that are secret.
     pub(super) fn shows_whole(&mut self, value: &Known, expr: &Expr<'_>) {
-        let row = match &value.shape {
-            Shape::List(item) => &item.shape,
-            shape => shape,
-        };
-        let Shape::Row(columns) = row else { return };
-        let mut names = columns.names.iter();
-        if let Some(secret) = names.find(|name| is_secret(name)) {
-            let message = format!(
-                "all of `{}` is shown, also its column `{secret}`",
-                columns.of
-            );
-            let hint = "show the columns that visitors may see, or select no others";
-            self.warn(expr, message, hint.to_owned());
+        let rows = value.shape.alternatives().iter();
+        let rows = rows.flat_map(|shape| match shape {
+            Shape::List(item) => item.shape.alternatives(),
+            shape => std::slice::from_ref(shape),
+        });
+        for row in rows {
+            let Shape::Row(columns) = row else { continue };
+            let mut names = columns.names.iter();
+            if let Some(secret) = names.find(|name| is_secret(name)) {
+                let message = format!(
+                    "all of `{}` is shown, also its column `{secret}`",
+                    columns.of
+                );
+                let hint = "show the columns that visitors may see, or select no others";
+                self.warn(expr, message, hint.to_owned());
+            }
         }
     }
 

@@ -11,14 +11,17 @@ use std::{collections::BTreeMap, sync::Arc};
 use bytes::Bytes;
 use millpond_http::{Parts, Prepared, Request, Response, path, reason_phrase};
 use millpond_pages::Refused;
-use minijinja::Value;
+use minijinja::{ErrorKind, Value};
 use parking_lot::Mutex;
 
 use super::problem_details::wants_json;
 use crate::{core::Generation, dev::report};
 use millpond_site_compile::{
-    compile::Pages, error_pages::ErrorPage, page_type::HTML, refusal::upload::UploadRefusal,
-    template::failure as render_fault,
+    compile::Pages,
+    error_pages::ErrorPage,
+    page_type::HTML,
+    refusal::upload::UploadRefusal,
+    template::{failure as render_fault, render_failure},
 };
 use millpond_site_format::{Problem, params::FieldError};
 
@@ -225,15 +228,20 @@ impl Generation {
 }
 
 /// Lists the faults of the error pages: each is rendered once for each value in its path that is
-/// known.
+/// known. What is undefined for other values is a note of `check`, as on any page.
 pub(crate) fn faults(pages: &Pages) -> Vec<Problem> {
     let samples = pages.error_pages.samples();
     let rendered = samples.map(|(page, status)| {
         let params = page.names.into_iter().zip(page.values);
         let told = (status, "A sentence.");
-        render(pages, &page.template, params.collect(), told).map(drop)
+        let rendered = rendered(pages, &page.template, params.collect(), told);
+        let failed = rendered.err().filter(|error| {
+            let is_undefined = render_failure(error).error.kind() == ErrorKind::UndefinedError;
+            page.has_known_values || !is_undefined
+        })?;
+        Some(fault(&page.template, &failed))
     });
-    rendered.filter_map(Result::err).collect()
+    rendered.flatten().collect()
 }
 
 /// Renders an error page. `params` are the parts of the path that its folder names.
@@ -241,7 +249,7 @@ pub(crate) fn render(
     pages: &Pages,
     name: &str,
     params: BTreeMap<String, String>,
-    (status, sentence): (u16, &str),
+    told: (u16, &str),
 ) -> Result<String, Problem> {
     let mut given = pages.partials.without_rows(name);
     given.insert("status".to_owned(), status.into());
@@ -251,9 +259,19 @@ pub(crate) fn render(
         given.insert("params".to_owned(), Value::from(params));
     }
     let template = pages.environment.get_template(name);
-    let html = template.and_then(|template| template.render(Value::from(given)));
-    html.map_err(|error| {
-        Problem::new(name, render_fault(&error))
-            .hint("an error page has `status`, `title`, `message` and the `params` of its folder, no queries and no request; those of partials have no rows there")
-    })
+    rendered(pages, name, params, told).map_err(|error| fault(name, &error))
+}
+
+fn rendered(
+    pages: &Pages,
+    name: &str,
+    params: BTreeMap<String, String>,
+    (status, sentence): (u16, &str),
+) -> Result<String, minijinja::Error> {
+    template.and_then(|template| template.render(Value::from(given)))
+}
+
+fn fault(name: &str, error: &minijinja::Error) -> Problem {
+    Problem::new(name, render_fault(error))
+        .hint("an error page has `status`, `title`, `message` and the `params` of its folder, no queries and no request; those of partials have no rows there")
 }

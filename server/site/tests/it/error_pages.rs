@@ -1,10 +1,11 @@
 //! Error pages of the site's own, for each status.
 
 use millpond_http::OwnedRequest;
+use millpond_site::{Config, Problem, check};
 
 use crate::{
     both::{Housed, Kind, on_both},
-    support::{Answer, TestSite, problems, write},
+    support::{Answer, TestSite, folder, problems, write},
 };
 
 const PAGE: &str = "{% extends 'layout.html' %}{% block main %}{{ status }} {{ title }}: {{ message }}{% endblock %}";
@@ -280,7 +281,7 @@ fn faults_of_error_pages_in_folders_are_named() {
         (
             "pages/[lang]/404.html",
             "{{ {'en': {'x': 1}}[params.lang].x }}",
-            "pages/[lang]/404.html: ",
+            "pages/[lang]/404.html:1:22: this map has no `de` where `lang` is `de`",
         ),
         (
             "pages/404.html",
@@ -291,4 +292,36 @@ fn faults_of_error_pages_in_folders_are_named() {
         let found = with(file, text);
         assert!(found.starts_with(expected), "{file}: {found}");
     }
+}
+
+/// *Counterexample*: a page with the same words got a note.
+#[test]
+fn a_word_that_a_language_may_lack_is_a_note_as_on_a_page() {
+    let words = "{{ {'en': {'x': 1}}[params.lang].x }}";
+    let dir = folder(&[
+        ("pages/[lang]/404.html", words),
+        ("pages/[lang]/read.html", words),
+        ("pages/[lang]/list.html", "{{ params.lang }}"),
+    ]);
+    let report = check(dir.path(), &Config::read(dir.path()).unwrap()).unwrap();
+    let notes: Vec<String> = report.notes.iter().map(Problem::to_string).collect();
+    assert_eq!(notes.len(), 2, "{notes:?}");
+    for note in &notes {
+        assert!(
+            note.contains("is undefined where `params.lang` names no member"),
+            "{note}"
+        );
+    }
+    let known = problems(&[
+        (
+            "pages/[lang]/_folder.sql",
+            "-- param: lang text in (en, de)\n",
+        ),
+        ("pages/[lang]/404.html", words),
+        ("pages/[lang]/read.html", words),
+    ]);
+    let faults = known
+        .lines()
+        .filter(|line| line.contains("this map has no `de` where"));
+    assert_eq!(faults.count(), 2, "{known}");
 }

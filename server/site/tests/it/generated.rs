@@ -15,8 +15,9 @@ use crate::support::{TestSite, folder, write};
 /// Queries of each page: lists, a row that may not be there, one that always is.
 const QUERIES: &str = "-- param: id integer = 1
 -- param: q text = ''
+-- param: lang text in (en, de) = en
 -- name: articles :many
-select id, title, body from article where :q = '' or title = :q order by id;
+select id, title, body from article where (:q = '' or title = :q) and :lang <> '' order by id;
 -- name: comments :many
 select who, article_id from comment where article_id = :id order by id;
 -- name: article :one?
@@ -194,7 +195,7 @@ impl PageWriter<'_> {
             ];
             return (*self.choices.pick(&wrong).unwrap()).to_owned();
         }
-        match self.choices.below(if depth == 0 { 5 } else { 20 }) {
+        match self.choices.below(if depth == 0 { 5 } else { 25 }) {
             0 => "'text'".to_owned(),
             1 => "params.q".to_owned(),
             2 if self.in_loop => "loop.index".to_owned(),
@@ -276,6 +277,22 @@ impl PageWriter<'_> {
                 };
                 format!("({{'1': 'x', 'One': 'y'}}[{key}]{guard})")
             }
+            19 => self.chosen(depth),
+            20 => {
+                let list = self.list();
+                let column = self.column(list.1);
+                format!("({0}[0].{column} if {0}[0] else '-')", list.0)
+            }
+            21 => {
+                let key = self.value(0);
+                format!("({{'1': 'x', 'One': 'y'}}[{key}] or '-')")
+            }
+            22 => match self.name(|kind| matches!(kind, NameKind::Row(_))) {
+                Some((name, NameKind::Row(columns))) => {
+                    format!("dict(a = {name}).a.{}", self.column(columns))
+                }
+                _ => "''".to_owned(),
+            },
             17 | 18 => {
                 let filter = *self.choices.pick(ANY_VALUE).unwrap();
                 format!("({} | {filter})", self.value(depth - 1))
@@ -287,6 +304,32 @@ impl PageWriter<'_> {
                 let guard = self.choices.pick(&guard).unwrap();
                 format!("(request.query.{name}{guard})")
             }
+        }
+    }
+
+    /// A member of a map that is one of several.
+    fn chosen(&mut self, depth: usize) -> String {
+        let member = self.member();
+        let condition = self.condition(depth - 1);
+        self.nesting += 1;
+        let (one, two) = (self.value(depth - 1), self.value(depth - 1));
+        self.nesting -= 1;
+        match self.choices.below(4) {
+            0 => format!("({{'a': {one}, 'b': 1}} if {condition} else {{'a': {two}}}).{member}"),
+            1 => format!("{{'en': {{'a': 1, 'b': 2}}, 'de': {{'a': 'x'}}}}[params.lang].{member}"),
+            2 => {
+                let key = self.value(0);
+                format!("({{'1': {{'a': 1}}}}[{key}] | default({{'a': 'x'}})).{member}")
+            }
+            _ => format!("({{'a': 1}} if {condition}) | default('-')"),
+        }
+    }
+
+    /// The name of a member of such a map.
+    fn member(&mut self) -> &'static str {
+        match self.wrong() {
+            true => "nomember",
+            false => "a",
         }
     }
 
@@ -313,7 +356,8 @@ impl PageWriter<'_> {
             Some((name, NameKind::List(columns))) => (name, columns),
             _ => ("articles".to_owned(), ARTICLE),
         };
-        let name = match self.choices.below(7) {
+        let name = match self.choices.below(8) {
+            7 => format!("({name} if {} else [])", self.condition(0)),
             0 => format!("{name}[:2]"),
             1 => format!("({name} | reverse)"),
             2 => format!("({name} | sort(attribute='{}') | list)", columns[0]),
@@ -324,11 +368,15 @@ impl PageWriter<'_> {
     }
 
     fn condition(&mut self, depth: usize) -> String {
-        match self.choices.below(if depth == 0 { 4 } else { 9 }) {
+        match self.choices.below(if depth == 0 { 4 } else { 12 }) {
+            0 if depth == 0 => "articles".to_owned(),
             0 => self.list().0,
             1 => "article".to_owned(),
             2 => "article is not none".to_owned(),
             3 => "total.n > 1".to_owned(),
+            9 => "request.query.q".to_owned(),
+            10 => format!("{}[0]", self.list().0),
+            11 => format!("{{'1': 'x', 'One': ''}}[{}]", self.value(0)),
             4 => format!("not {}", self.condition(depth - 1)),
             5 => format!("({} and {})", self.condition(depth - 1), self.condition(0)),
             6 => format!("({} or {})", self.condition(depth - 1), self.condition(0)),
@@ -356,8 +404,11 @@ impl PageWriter<'_> {
         if self.is_shared && depth > 0 && self.choices.chance(30) {
             return self.special(depth);
         }
-        let kinds = if depth == 0 { 3 } else { 11 };
+        let kinds = if depth == 0 { 3 } else { 14 };
         match self.choices.below(kinds) {
+            10 => self.namespace(),
+            11 => self.set_in_branches(),
+            12 => self.import_of_language(),
             0 | 1 => format!("{{{{ {} }}}}", self.value(2)),
             2 => self.set(),
             3 | 4 => self.for_loop(depth),
@@ -434,6 +485,53 @@ impl PageWriter<'_> {
                 format!("{{% if {condition} %}}{body}{{% endif %}}")
             }
         }
+    }
+
+    /// A namespace that keeps the row of the round before.
+    fn namespace(&mut self) -> String {
+        let (name, row) = (self.fresh("n"), self.fresh("r"));
+        let (list, columns) = self.list();
+        self.nesting += 1;
+        let (before, last) = (self.column(columns), self.column(columns));
+        self.nesting -= 1;
+        format!(
+            "{{% set {name} = namespace(row = none) %}}{{% for {row} in {list} %}}\
+             {{% if {name}.row %}}{{{{ {name}.row.{before} }}}}{{% endif %}}\
+             {{% set {name}.row = {row} %}}{{% endfor %}}\
+             {{% if {name}.row %}}{{{{ {name}.row.{last} }}}}{{% endif %}}"
+        )
+    }
+
+    /// A map that is set in both branches of a condition.
+    fn set_in_branches(&mut self) -> String {
+        let name = self.fresh("s");
+        let condition = self.condition(1);
+        self.nesting += 1;
+        let (one, two) = (self.value(1), self.value(1));
+        self.nesting -= 1;
+        let member = self.member();
+        format!(
+            "{{% if {condition} %}}{{% set {name} = {{'a': {one}}} %}}{{% else %}}\
+             {{% set {name} = {{'a': {two}, 'b': 1}} %}}{{% endif %}}{{{{ {name}.{member} }}}}"
+        )
+    }
+
+    /// Texts of a language, which are in a template of their own.
+    fn import_of_language(&mut self) -> String {
+        let file = self.fresh(&format!("{}_t", self.prefix));
+        let (texts, shown) = (self.fresh("x"), self.fresh("y"));
+        for lang in ["en", "de"] {
+            let text = format!(
+                "{{% set t = {{'a': '{lang}'}} %}}{{% macro m(v) %}}{{{{ v }}}}{{% endmacro %}}"
+            );
+            self.files
+                .insert(format!("templates/{file}_{lang}.html"), text);
+        }
+        let (member, value) = (self.member(), self.value(1));
+        format!(
+            "{{% from '{file}_' ~ params.lang ~ '.html' import t as {texts}, m as {shown} %}}\
+             {{{{ {texts}.{member} }}}}{{{{ {shown}({value}) }}}}"
+        )
     }
 
     fn set(&mut self) -> String {
@@ -714,7 +812,13 @@ fn round(seed: u64) -> (usize, usize) {
         }
         connection.execute_batch(change).unwrap();
         for page in &well {
-            for query in ["", "?id=1&q=One", "?id=2&x=1", "?q=none&id=9"] {
+            for query in [
+                "",
+                "?id=1&q=One",
+                "?id=2&x=1",
+                "?q=none&id=9",
+                "?q=&lang=de&id=1",
+            ] {
                 let answer = site.get(&format!("/p{page}{query}"));
                 assert_eq!(answer.status, 200, "{query}, {}", shown(*page));
             }

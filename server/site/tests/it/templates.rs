@@ -295,6 +295,38 @@ fn arithmetic_with_null_is_an_error_of_the_page() {
     assert_eq!(site.get("/sum/0").status, 500);
 }
 
+/// *Counterexample*: each of these was a 500 where the value was missing.
+#[test]
+fn a_condition_is_false_where_the_value_is_missing() {
+    let site = TestSite::new(&[
+        (
+            "pages/a.sql",
+            "-- param: id integer = 1\n-- name: rows :many\nselect id, title from article where id = :id;\n",
+        ),
+        (
+            "pages/a.html",
+            "{% set names = {'One': 'first'} %}{% if rows[0] %}{{ rows[0].title }}{% else %}none{% endif %};\
+             {% for row in rows %}{{ names[row.title] or '-' }}{% if names[row.title] %}!{% endif %}{% endfor %};\
+             {{ 'y' if rows[0] and names[rows[0].title] else 'n' }}{{ 'z' if not rows[0] }}",
+        ),
+        (
+            "pages/q.html",
+            "{% if request.query.q %}{{ request.query.q }}{% else %}no{% endif %};{{ request.query.q or '-' }};{{ 1 if not request.query.q }}",
+        ),
+    ]);
+    for (target, expected) in [
+        ("/a?id=1", "One;first!;y"),
+        ("/a?id=2", "Two;-;n"),
+        ("/a?id=9", "none;;nz"),
+        ("/q", "no;-;1"),
+        ("/q?q=", "no;-;1"),
+        ("/q?q=x", "x;x;"),
+    ] {
+        let answer = site.get(target);
+        assert_eq!((answer.status, &*answer.body), (200, expected), "{target}");
+    }
+}
+
 #[test]
 fn a_filter_writes_in_the_locale_that_it_is_given() {
     let site = TestSite::new(&[

@@ -7,6 +7,8 @@ use millpond_db::{Value, ValueKind};
 use super::*;
 use crate::template::environment;
 
+mod chosen;
+
 /// The queries of the page in these tests.
 const QUERIES: &[(&str, Rows, &[&str])] = &[
     ("albums", Rows::Many, &["id", "title", "artist"]),
