@@ -25,7 +25,7 @@ mod until;
 pub use bytes::{BytesLine, ColumnName, TextSource, is_media_type};
 pub use declare::{Declaration, OrderLine};
 pub use files::{FileLine, FilePlace};
-pub use message::MessageLine;
+pub use message::{ANY_FIELD, MessageLine};
 pub use until::UntilLine;
 
 /// How many rows a query is to give.

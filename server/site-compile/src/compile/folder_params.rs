@@ -1,18 +1,22 @@
-//! `pages/[lang]/_folder.sql`: the parameters of a folder's path, declared once for all files in it
-//! and below.
+//! `pages/[lang]/_folder.sql`: the parameters of a folder's path and the sentences of its forms,
+//! written once for all files in it and below.
 //!
 //! The lines count as if each of these files had them, so every part of the program that looks at a
 //! parameter sees the same. A file's own line, or that of a nearer folder, takes their place.
 
 use std::collections::BTreeMap;
 
+use millpond_db::Value;
+
 use super::parameters::{SqlFile, fits_path};
+use crate::refusal::fault_kind;
 use millpond_site_format::{
     Problem,
     dialect::{Dialect, Text},
     folder::Folder,
     route::Pattern,
-    script::{Declaration, Script},
+    script::{ANY_FIELD, Declaration, MessageLine, Script},
+    suggest::closest,
     time_zone::SiteZone,
 };
 
@@ -21,7 +25,15 @@ const FILE_NAME: &str = "_folder.sql";
 
 /// The lines of all folders, by their paths below `pages/`.
 #[derive(Debug, Default)]
-pub(super) struct FolderParams(BTreeMap<String, Vec<Declaration>>);
+pub(super) struct FolderParams(BTreeMap<String, FolderLines>);
+
+/// The lines of one folder.
+#[derive(Debug, Default)]
+struct FolderLines {
+    params: Vec<Declaration>,
+    /// Sentences for any field of the forms in the folder.
+    messages: Vec<MessageLine>,
+}
 
 impl FolderParams {
     /// True if a file below `pages/` is a folder's own; one of another ending is a fault.
@@ -55,17 +67,30 @@ impl FolderParams {
         Self(all)
     }
 
-    /// Adds the lines of its folders to a file.
+    /// Adds the parameters of its folders to a file.
     pub(super) fn add_to(&self, stem: &str, script: &mut Script) {
-        let mut rest = stem;
-        while let Some((folder, _)) = rest.rsplit_once('/') {
-            for line in self.0.get(folder).into_iter().flatten() {
+        for lines in self.around(stem) {
+            for line in &lines.params {
                 if script.params.iter().all(|known| known.name != line.name) {
                     script.params.push(line.clone());
                 }
             }
-            rest = folder;
         }
+    }
+
+    /// Adds the lines of its folders to the file of a form.
+    pub(super) fn add_to_form(&self, stem: &str, script: &mut Script) {
+        self.add_to(stem, script);
+        let lines = self.around(stem).flat_map(|lines| &lines.messages);
+        script.messages.extend(lines.cloned());
+    }
+
+    /// The folders in which a file is, the nearest first.
+    fn around<'f>(&'f self, stem: &'f str) -> impl Iterator<Item = &'f FolderLines> {
+        let folders = std::iter::successors(Some(stem), |path| {
+            path.rsplit_once('/').map(|(folder, _)| folder)
+        });
+        folders.skip(1).filter_map(|folder| self.0.get(folder))
     }
 }
 
@@ -73,7 +98,7 @@ fn read(
     text: &Text,
     stem: &str,
     (dialect, zone): (Dialect, SiteZone),
-) -> Result<Vec<Declaration>, Problem> {
+) -> Result<FolderLines, Problem> {
     let file = &text.page();
     let script = Script::parse_in(file, &text.text, zone)?;
     let mut pattern = Pattern::parse(file, stem)?;
@@ -87,11 +112,13 @@ fn read(
     };
     let lines = Script {
         params: script.params.clone(),
+        messages: script.messages.clone(),
         zone,
         ..Script::default()
     };
     if script != lines {
-        let problem = Problem::new(file, "the file of a folder has `-- param:` lines alone");
+        let message = "the file of a folder has `-- param:` and `-- message:` lines alone";
+        let problem = Problem::new(file, message);
         return Err(problem.hint("who may enter a folder is said in millpond.toml: [[require]]"));
     }
     for declared in &script.params {
@@ -103,6 +130,45 @@ fn read(
         }
         fits_path(source, declared)?;
     }
-    let lines = lines.params.into_iter();
-    Ok(lines.map(|line| Declaration { line: 0, ..line }).collect())
+    for line in &script.messages {
+        of_any_field(line, &script)
+            .map_err(|(message, hint)| Problem::new(file, message).at(line.line, 1).hint(hint))?;
+    }
+    let params = lines.params.into_iter();
+    let messages = lines.messages.into_iter();
+    Ok(FolderLines {
+        params: params.map(|line| Declaration { line: 0, ..line }).collect(),
+        messages: messages
+            .map(|line| MessageLine { line: 0, ..line })
+            .collect(),
+    })
+}
+
+/// Checks a sentence of a folder: it is for any field, and of a value of the folder's path.
+fn of_any_field(line: &MessageLine, script: &Script) -> Result<(), (String, String)> {
+    if line.of != ANY_FIELD {
+        let message = format!("`{}` is a field of one form", line.of);
+        return Err((
+            message,
+            "a folder has sentences for any field: -- message: * missing = \"…\"".into(),
+        ));
+    }
+    let kinds = fault_kind::ALL;
+    if let Some(about) = line.about.as_deref().filter(|about| !kinds.contains(about)) {
+        let hint = match closest(about, kinds.iter().copied()) {
+            Some(near) => format!("did you mean `{near}`?"),
+            None => format!("one of {}", kinds.join(", ")),
+        };
+        return Err((format!("there is no fault `{about}`"), hint));
+    }
+    let mut values = script.params.iter().flat_map(|param| &param.choices);
+    let language = line.language.as_deref();
+    let is_known = language.is_none_or(|text| values.any(|value| *value == Value::from(text)));
+    if is_known {
+        return Ok(());
+    }
+    let language = language.unwrap_or_default();
+    let message = format!("`[{language}]` is no value of a part of this folder's path");
+    let hint = format!("declare the part here: -- param: lang text in (en, {language})");
+    Err((message, hint))
 }

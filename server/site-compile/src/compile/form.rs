@@ -48,7 +48,7 @@ pub(super) fn form(
     let file = text.page();
     let script = Script::parse_in(&file, &text.text, zone);
     let mut script = script.map_err(|problem| vec![problem])?;
-    folders.add_to(stem, &mut script);
+    folders.add_to_form(stem, &mut script);
     let source = SqlFile {
         file: &file,
         text: &text.text,

@@ -12,7 +12,7 @@ use crate::refusal::{
 use millpond_site_format::{
     Problem,
     params::Param,
-    script::{MessageLine, NamedQuery, Rows, Script},
+    script::{ANY_FIELD, MessageLine, NamedQuery, Rows, Script},
     suggest::closest,
 };
 
@@ -37,7 +37,9 @@ pub(super) fn texts(
         steps: &steps,
     };
     let messages = script.messages.iter().map(|line| lines.message(line));
-    let messages = messages.collect::<Result<_, Problem>>()?;
+    let messages: Vec<Option<Message>> = messages.collect::<Result<_, Problem>>()?;
+    let mut messages: Vec<Message> = messages.into_iter().flatten().collect();
+    messages.sort_by_key(|message| message.language.is_none());
     Ok(FormTexts { messages, steps })
 }
 
@@ -52,19 +54,58 @@ struct MessageLines<'m> {
 }
 
 impl<'m> MessageLines<'m> {
-    fn message(self, line: &MessageLine) -> Result<Message, Problem> {
-        let is_field = line.of == FORM || self.params.iter().any(|param| param.name == line.of);
+    /// Compiles a line; none for one of a folder that is of no language of this form.
+    fn message(self, line: &MessageLine) -> Result<Option<Message>, Problem> {
+        let language = match self.language(line) {
+            Err(_) if line.line == 0 => return Ok(None),
+            language => language?,
+        };
+        let is_field = [FORM, ANY_FIELD].contains(&&*line.of)
+            || self.params.iter().any(|param| param.name == line.of);
         let (field, about) = match (&line.about, is_field) {
             (None, true) => (&*line.of, MessageAbout::Any),
             (Some(word), true) => (&*line.of, self.about(line, word)?),
             (None, false) => (FORM, self.step(line)?),
             (Some(_), false) => return Err(self.no_field(line)),
         };
+        if line.of == ANY_FIELD && !matches!(about, MessageAbout::Any | MessageAbout::Kind(_)) {
+            let word = line.about.as_deref().unwrap_or_default();
+            let message = format!("`{word}` belongs to one field, not to all of them");
+            return Err(self
+                .at(line, message)
+                .hint("name the field in place of `*`"));
+        }
         self.check_password(line, &about)?;
-        Ok(Message {
+        Ok(Some(Message {
             field: field.to_owned(),
             about,
+            language,
             sentence: line.sentence.clone(),
+        }))
+    }
+
+    /// The part of the path that can be the value for which a line is.
+    fn language(self, line: &MessageLine) -> Result<Option<(usize, String)>, Problem> {
+        let Some(language) = &line.language else {
+            return Ok(None);
+        };
+        let in_path = self.params.iter().filter(|param| param.in_path.is_some());
+        let with_texts: Vec<(&Param, Vec<String>)> =
+            in_path.map(|param| (param, param.texts())).collect();
+        let mut found = with_texts
+            .iter()
+            .filter(|(_, texts)| texts.contains(language));
+        if let (Some((param, _)), None) = (found.next(), found.next()) {
+            return Ok(param.in_path.map(|at| (at, language.clone())));
+        }
+        let message = format!("`[{language}]` is the value of no one part of this form's path");
+        let problem = self.at(line, message);
+        let texts = with_texts.iter().flat_map(|(_, texts)| texts);
+        Err(match closest(language, texts.map(String::as_str)) {
+            Some(near) => problem.hint(format!("did you mean `[{near}]`?")),
+            None => problem.hint(format!(
+                "the part says which values it has: -- param: lang text in (en, {language})"
+            )),
         })
     }
 
@@ -101,6 +142,9 @@ impl<'m> MessageLines<'m> {
     /// Some faults are of files alone, and a conflict is of the form.
     fn check_kind(self, line: &MessageLine, kind: &str) -> Result<(), Problem> {
         let field = &line.of;
+        if field == ANY_FIELD {
+            return Ok(());
+        }
         let is_file = || self.script.files.iter().any(|file| file.name == *field);
         let (message, hint) = match kind {
             fault_kind::SIZE | fault_kind::COUNT if !is_file() => (

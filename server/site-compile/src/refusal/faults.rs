@@ -6,21 +6,33 @@ use super::{fault_kind, upload::UploadRefusal, values::FORM};
 use millpond_site_format::{
     access::RESERVED,
     params::{BadParam, FieldError, Given, MISSING, Param},
+    script::ANY_FIELD,
 };
 
 /// The sentences of a form, and what they need to know of its statements.
 #[derive(Debug, Default)]
 pub struct FormTexts {
+    /// Those of one language first.
     pub messages: Vec<Message>,
     pub steps: Vec<StepColumns>,
+}
+
+/// The sentences of a form for one request.
+#[derive(Clone, Copy, Debug)]
+pub struct SpokenTexts<'t> {
+    texts: &'t FormTexts,
+    /// The parts of the request's path that are parameters.
+    path: &'t [String],
 }
 
 /// A sentence of the owner's (`-- message:`).
 #[derive(Debug, PartialEq, Eq)]
 pub struct Message {
-    /// The field that it is shown at: a parameter, or `form`.
+    /// The field that it is shown at: a parameter, `form`, or [`ANY_FIELD`].
     pub field: String,
     pub about: MessageAbout,
+    /// The part of the path, and the value of it, for which the sentence is.
+    pub language: Option<(usize, String)>,
     pub sentence: String,
 }
 
@@ -74,30 +86,63 @@ impl FormFault {
 }
 
 impl FormTexts {
+    /// The sentences for a request with these parts of its path.
+    pub const fn spoken<'t>(&'t self, path: &'t [String]) -> SpokenTexts<'t> {
+        SpokenTexts { texts: self, path }
+    }
+
+    /// Describes the remedy for a column that must have a value and that the statement leaves out:
+    /// a fault of the site.
+    pub fn left_out(&self, kind: ConstraintKind, violated: &Violated, sql: &str) -> Option<String> {
+        let column = violated.columns.first()?;
+        let mut steps = self.steps.iter();
+        let step = steps.find(|step| *step.sql == *sql)?;
+        let mut written = step.columns.iter();
+        let is_written = written.any(|(name, _)| name.eq_ignore_ascii_case(column));
+        let is_left_out =
+            kind == ConstraintKind::NotNull && !step.columns.is_empty() && !is_written;
+        is_left_out.then(|| {
+            format!(
+                "the statement gives the column `{column}` no value, and it has no default: add it there"
+            )
+        })
+    }
+}
+
+impl<'t> SpokenTexts<'t> {
+    /// The sentences of this request's language, then those of all languages.
+    fn messages(self) -> impl Iterator<Item = &'t Message> + Clone {
+        self.texts.messages.iter().filter(move |message| {
+            let language = message.language.as_ref();
+            language.is_none_or(|(at, text)| self.path.get(*at) == Some(text))
+        })
+    }
+
     /// The owner's sentence about a fault of a field, if there is one.
-    fn message(&self, field: &str, kind: &str) -> Option<&str> {
-        let of_field = self
-            .messages
-            .iter()
-            .filter(|message| message.field == field);
-        let is_exact = |message: &&Message| matches!(message.about, MessageAbout::Kind(known) if known == kind);
-        // That of this very fault comes first.
-        let exact = of_field.clone().find(is_exact);
-        let any = || {
-            let mut all = of_field;
-            all.find(|message| message.about == MessageAbout::Any)
-        };
-        exact.or_else(any).map(|message| message.sentence.as_str())
+    fn message(self, field: &str, kind: &str) -> Option<&'t str> {
+        let about = self.messages().filter(|message| match message.about {
+            MessageAbout::Any => true,
+            MessageAbout::Kind(known) => known == kind,
+            _ => false,
+        });
+        let own = about.filter(|message| message.field == field || message.field == ANY_FIELD);
+        // That of this very fault comes first, but after any in the visitor's language.
+        let first = own.min_by_key(|message| {
+            let is_of_any = message.field == ANY_FIELD;
+            let is_of_all = message.about == MessageAbout::Any;
+            (message.language.is_none(), is_of_any, is_of_all)
+        });
+        first.map(|message| message.sentence.as_str())
     }
 
     /// True if the owner has a sentence for a fault of a field.
-    pub fn has_message(&self, field: &str, kind: &str) -> bool {
+    pub fn has_message(self, field: &str, kind: &str) -> bool {
         self.message(field, kind).is_some()
     }
 
     /// A fault with these sentences, if the owner has none for it.
     pub fn fault(
-        &self,
+        self,
         field: &str,
         kind: &'static str,
         (sentence, detail): (String, String),
@@ -113,13 +158,13 @@ impl FormTexts {
     }
 
     /// A fault that has one sentence for all.
-    pub fn plain(&self, field: &str, kind: &'static str, sentence: &str) -> FormFault {
+    pub fn plain(self, field: &str, kind: &'static str, sentence: &str) -> FormFault {
         let sentences = (sentence.to_owned(), sentence.to_owned());
         self.fault(field, kind, sentences)
     }
 
     /// A fault of which is known what stands behind the field's name.
-    fn behind_name(&self, field: &str, kind: &'static str, wrong: &str) -> FormFault {
+    fn behind_name(self, field: &str, kind: &'static str, wrong: &str) -> FormFault {
         self.plain(field, kind, &fault_kind::sentence(field, wrong))
     }
 
@@ -136,7 +181,7 @@ impl FormTexts {
     /// Lists the faults of the values that were sent, in the order of the parameters: those that
     /// are missing or cannot be read, and files that are not taken.
     pub fn of_inputs(
-        &self,
+        self,
         params: &[Param],
         given: &Given<'_>,
         (bad, files): (&[&BadParam], &[UploadRefusal]),
@@ -158,7 +203,7 @@ impl FormTexts {
     }
 
     /// Returns the fault of a file, if it can be said at a field.
-    pub fn of_file(&self, refusal: &UploadRefusal) -> Option<FormFault> {
+    pub fn of_file(self, refusal: &UploadRefusal) -> Option<FormFault> {
         let fault = refusal.fault.as_ref()?;
         let sentence = fault_kind::sentence(&fault.field, &fault.wrong);
         let sentences = (sentence, refusal.sentence.clone());
@@ -167,7 +212,7 @@ impl FormTexts {
 
     /// The fault that a violated constraint is; `sentence` is what is said of it without a field.
     pub fn of_constraint(
-        &self,
+        self,
         params: &[Param],
         kind: ConstraintKind,
         (violated, sql): (&Violated, &str),
@@ -175,7 +220,7 @@ impl FormTexts {
     ) -> FormFault {
         let (word, wrong) = fault_kind::of_constraint(kind);
         let steps = self.steps_of(sql);
-        let named = self.messages.iter().find(|message| match &message.about {
+        let named = self.messages().find(|message| match &message.about {
             MessageAbout::Constraint(name) => {
                 let mut steps = steps.iter();
                 steps.any(|step| step.schema.is_named(name, kind, violated))
@@ -193,26 +238,9 @@ impl FormTexts {
         }
     }
 
-    /// Describes the remedy for a column that must have a value and that the statement leaves out:
-    /// a fault of the site.
-    pub fn left_out(&self, kind: ConstraintKind, violated: &Violated, sql: &str) -> Option<String> {
-        let column = violated.columns.first()?;
-        let mut steps = self.steps.iter();
-        let step = steps.find(|step| *step.sql == *sql)?;
-        let mut written = step.columns.iter();
-        let is_written = written.any(|(name, _)| name.eq_ignore_ascii_case(column));
-        let is_left_out =
-            kind == ConstraintKind::NotNull && !step.columns.is_empty() && !is_written;
-        is_left_out.then(|| {
-            format!(
-                "the statement gives the column `{column}` no value, and it has no default: add it there"
-            )
-        })
-    }
-
     /// The fault of a value that the database cannot use; `sentence` is what is said of it without
     /// a field.
-    pub fn of_value(&self, params: &[Param], error: &Error, sentence: &str) -> FormFault {
+    pub fn of_value(self, params: &[Param], error: &Error, sentence: &str) -> FormFault {
         let (names, wrong) = match error {
             Error::Parameter { name, message, .. } => {
                 (std::slice::from_ref(name), message.as_str())
@@ -233,19 +261,19 @@ impl FormTexts {
     }
 
     /// The owner's sentence about a `:one` step without a row.
-    pub fn of_step(&self, step: usize, kind: &'static str) -> Option<FormFault> {
-        let of_step = |message: &&Message| message.about == MessageAbout::Step(step);
-        let message = self.messages.iter().find(of_step)?;
+    pub fn of_step(self, step: usize, kind: &'static str) -> Option<FormFault> {
+        let mut messages = self.messages();
+        let message = messages.find(|message| message.about == MessageAbout::Step(step))?;
         Some(Self::own(message, kind))
     }
 
     /// The steps that a violated constraint may be of.
-    fn steps_of(&self, sql: &str) -> Vec<&StepColumns> {
-        let own = self.steps.iter().filter(|step| *step.sql == *sql);
-        let own: Vec<&StepColumns> = own.collect();
+    fn steps_of(self, sql: &str) -> Vec<&'t StepColumns> {
+        let steps = self.texts.steps.iter();
+        let own: Vec<&StepColumns> = steps.clone().filter(|step| *step.sql == *sql).collect();
         // A constraint that is deferred is violated by any of them.
         match own.is_empty() {
-            true => self.steps.iter().collect(),
+            true => steps.collect(),
             false => own,
         }
     }

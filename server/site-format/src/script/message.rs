@@ -4,6 +4,8 @@
 //! -- message: title unique = "An album of this title exists."
 //! -- message: ends_at ends_after_start = "The end is before the start."
 //! -- message: stock = "Sold out."
+//! -- message: title unique [de] = "Ein Album dieses Titels gibt es schon."
+//! -- message: * missing [de] = "Bitte ausfüllen."
 //! ```
 
 use super::Complaint;
@@ -12,13 +14,19 @@ use crate::parameter_names::is_name;
 /// A `-- message:` line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MessageLine {
-    /// A parameter, a `:one` query, or `form` for what belongs to no field.
+    /// A parameter, a `:one` query, `form` for what belongs to no field, or [`ANY_FIELD`].
     pub of: String,
     /// Fault, constraint or `:one` query; all faults if none is named.
     pub about: Option<String>,
+    /// The value of a part of the path for which the sentence is.
+    pub language: Option<String>,
     pub sentence: String,
+    /// From 1; 0 if a folder's file has the line.
     pub line: usize,
 }
+
+/// The word for each field of a form, and for the form itself.
+pub const ANY_FIELD: &str = "*";
 
 const EXAMPLE: &str = "for example: -- message: title unique = \"An album of this title exists.\"";
 
@@ -30,10 +38,12 @@ pub(super) fn message(rest: &str, line: usize) -> Result<MessageLine, Complaint>
     };
     let mut words = left.split_whitespace();
     let of = words.next().unwrap_or_default();
-    if !is_name(of) {
+    if !is_name(of) && of != ANY_FIELD {
         return complain(format!("`{of}` is no name of a field"));
     }
-    let about = words.next();
+    let mut words = words.peekable();
+    let about = words.next_if(|word| !word.starts_with('['));
+    let language = words.next_if(|word| word.starts_with('[') && word.ends_with(']'));
     if let Some(more) = words.next() {
         return complain(format!("`{more}` stands before the `=`"));
     }
@@ -48,6 +58,7 @@ pub(super) fn message(rest: &str, line: usize) -> Result<MessageLine, Complaint>
     Ok(MessageLine {
         of: of.to_owned(),
         about: about.map(str::to_owned),
+        language: language.map(|word| word[1..word.len() - 1].to_owned()),
         sentence: inner.replace("\"\"", "\""),
         line,
     })
@@ -72,7 +83,18 @@ mod tests {
             read("form=\"No.\""),
             Ok(("form".into(), None, "No.".into()))
         );
+        let spoken = |rest| message(rest, 1).map(|line| (line.of, line.about, line.language));
+        assert_eq!(
+            spoken("title [de]=\"Nein.\""),
+            Ok(("title".into(), None, Some("de".into())))
+        );
+        assert_eq!(
+            spoken("* missing [pt-BR] = \"Não.\""),
+            Ok(("*".into(), Some("missing".into()), Some("pt-BR".into())))
+        );
         for (rest, expected) in [
+            ("title [de = \"x\"", "`[de` stands before"),
+            ("title [de] unique = \"x\"", "`unique` stands before"),
             ("title", "a message needs"),
             ("= \"x\"", "`` is no name"),
             ("title unique more = \"x\"", "`more` stands before"),

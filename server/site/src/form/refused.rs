@@ -14,7 +14,7 @@ use crate::{
 };
 use millpond_site_compile::refusal::{
     fault_kind,
-    faults::FormFault,
+    faults::{FormFault, SpokenTexts},
     flash::{Flash, FlashError},
     upload::UploadRefusal,
     values::FORM,
@@ -27,6 +27,11 @@ impl Submission {
     pub(crate) fn leads_back(&self) -> bool {
         let is_api = !self.form.is_for_people();
         self.form.invalid.is_some() && !wants_json(&self.request.as_request(), is_api)
+    }
+
+    /// The sentences in the language of the request's path.
+    fn texts(&self) -> SpokenTexts<'_> {
+        self.form.texts.spoken(&self.path_values)
     }
 
     /// Leads back to the form with what is wrong; or refuses it with a status and a sentence, where
@@ -85,7 +90,7 @@ impl Submission {
         };
         let bad: Vec<&BadParam> = bad.iter().filter(|bad| !is_file(bad)).collect();
         let params = &self.form.params;
-        let faults = self.form.texts.of_inputs(params, given, (&bad, files));
+        let faults = self.texts().of_inputs(params, given, (&bad, files));
         let plain = match (&bad[..], files) {
             ([bad, ..], _) => ErrorAnswer::new(400, &bad.sentence),
             (_, [file, ..]) => refusal_answer(file),
@@ -96,7 +101,7 @@ impl Submission {
 
     /// The answer to a file that is refused while it arrives.
     pub(crate) fn refuse_upload(&self, refusal: &UploadRefusal) -> Response {
-        let faults: Vec<FormFault> = self.form.texts.of_file(refusal).into_iter().collect();
+        let faults: Vec<FormFault> = self.texts().of_file(refusal).into_iter().collect();
         self.refuse_plainly(&refusal_answer(refusal), &faults)
     }
 
@@ -109,17 +114,15 @@ impl Submission {
         (status, sentence): (u16, &str),
     ) -> Response {
         let params = &self.form.params;
-        let fault = self
-            .form
-            .texts
-            .of_constraint(params, kind, violated, sentence);
+        let texts = self.texts();
+        let fault = texts.of_constraint(params, kind, violated, sentence);
         self.lead_back(&ErrorAnswer::new(status, sentence), vec![fault])
             .await
     }
 
     /// The answer to a value that the database cannot use.
     pub(crate) async fn refuse_value(&self, error: &Error, sentence: &str) -> Response {
-        let fault = self.form.texts.of_value(&self.form.params, error, sentence);
+        let fault = self.texts().of_value(&self.form.params, error, sentence);
         self.lead_back(&ErrorAnswer::new(400, sentence), vec![fault])
             .await
     }
@@ -127,7 +130,7 @@ impl Submission {
     /// The answer to a password that is too short or too long; `at` is its place.
     pub(crate) async fn refuse_password(&self, at: usize, sentence: &str) -> Response {
         let field = self.form.params.get(at).map_or(FORM, |param| &param.name);
-        let fault = self.form.texts.plain(field, fault_kind::PASSWORD, sentence);
+        let fault = self.texts().plain(field, fault_kind::PASSWORD, sentence);
         self.lead_back(&ErrorAnswer::new(422, sentence), vec![fault])
             .await
     }
@@ -136,7 +139,7 @@ impl Submission {
     /// password if the owner has a sentence for it there.
     pub(crate) async fn refuse_account(&self, at: usize) -> Response {
         let sentence = "The account or the password is wrong.";
-        let texts = &self.form.texts;
+        let texts = self.texts();
         let param = self.form.params.get(at);
         let own = param.filter(|param| texts.has_message(&param.name, fault_kind::PASSWORD));
         let field = own.map_or(FORM, |param| &param.name);
@@ -149,7 +152,7 @@ impl Submission {
     /// sentence for that, or says that the row has changed meanwhile.
     pub(crate) async fn refuse_missing(&self, step: usize) -> Response {
         let conflict = self.form.steps.get(step).and_then(|step| step.otherwise);
-        let texts = &self.form.texts;
+        let texts = self.texts();
         let (status, fault) = match conflict {
             None => match texts.of_step(step, fault_kind::MISSING) {
                 None => return self.not_found(),

@@ -34,6 +34,7 @@ mod folder;
 mod folder_params;
 mod form_errors;
 mod form_faults;
+mod form_sentences;
 mod form_tags;
 mod forms;
 mod fuzz;
