@@ -8,7 +8,7 @@
 //! - `config`: `millpond.toml`; `rules`: its redirects, rewrites, fields and guards;
 //! - `script`: the lines of `.sql` files; `access`: those that say who may enter;
 //! - `route`: addresses of pages; `write_method`: methods with files of their own;
-//! - `params`, `param_value`, `value_rules`, `text_format`: what a request gives, typed;
+//! - `params`, `param_value`, `value_rules`, `text_format`, `decimal`: what a request gives, typed;
 //! - `locale`, `time_zone`, `today`: how values are written, and when they are.
 
 // Only the site uses this crate: docs stand where a name does not say it, as within one crate.
@@ -16,6 +16,7 @@
 
 pub mod access;
 pub mod config;
+pub mod decimal;
 pub mod dialect;
 pub mod duration;
 pub mod file_name;

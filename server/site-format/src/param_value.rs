@@ -189,6 +189,14 @@ pub fn typed(param: &Param, text: &str) -> Result<Value, BadParam> {
     TypedText::of(param, text).map(|typed| typed.value())
 }
 
+/// The value of a list parameter with these items.
+pub fn list_of(param: &Param, items: Vec<Value>) -> Value {
+    match param.is_as_sent() {
+        true => Value::from(Json::Array(items.iter().map(item).collect())),
+        false => list(items),
+    }
+}
+
 /// The one form of a list with these items.
 pub fn list(mut items: Vec<Value>) -> Value {
     items.sort_by(order);

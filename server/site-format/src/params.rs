@@ -8,7 +8,7 @@ use std::borrow::Cow;
 use millpond_db::{self as db, Value, ValueKind};
 
 use crate::{
-    param_value::{TypedText, list, list_item, push_key, typed},
+    param_value::{TypedText, list_item, list_of, push_key, typed},
     time_zone::SiteZone,
     today,
     value_rules::ValueRules,
@@ -83,6 +83,17 @@ impl Param {
     /// True if it takes every value of its kind.
     pub fn takes_all(&self) -> bool {
         self.choices.is_empty() && self.rules.is_none()
+    }
+
+    /// True if it is a list that keeps the order and the repeats of what was sent.
+    pub fn is_as_sent(&self) -> bool {
+        self.rules.as_ref().is_some_and(|rules| rules.is_as_sent)
+    }
+
+    /// True if an empty text is one of its values, as far as its type says.
+    fn is_plain_text(&self) -> bool {
+        let format = self.rules.as_ref().and_then(|rules| rules.format);
+        format.is_none() && matches!(self.kind, ValueKind::Text | ValueKind::Other)
     }
 
     /// The range that its value must lie in, to stand behind its name.
@@ -262,14 +273,17 @@ impl Given<'_> {
     fn list(&self, param: &Param) -> Result<Value, BadParam> {
         let mut items = Vec::new();
         let mut add = |text: &str| -> Result<(), BadParam> {
-            if text.is_empty() {
+            if text.is_empty() && !param.is_as_sent() {
                 return Ok(());
             }
             if items.len() == MAX_LIST {
                 let wrong = format!("is given more than {MAX_LIST} times");
                 return Err(BadParam::new(param, &wrong));
             }
-            items.push(list_item(param, text)?);
+            items.push(match text.is_empty() && !param.is_plain_text() {
+                true => Value::Null,
+                false => list_item(param, text)?,
+            });
             Ok(())
         };
         let mut in_form = self.in_form(param).peekable();
@@ -279,8 +293,22 @@ impl Given<'_> {
             let query = self.query.unwrap_or_default();
             in_query(query, &param.name).try_for_each(|text| add(&text))?;
         }
-        Ok(list(items))
+        Ok(list_of(param, items))
     }
+}
+
+/// The first of the lists that are kept as they were sent which has another number of values than
+/// one before it: they are the columns of rows.
+pub fn uneven(params: &[Param], values: &[Value]) -> Option<BadParam> {
+    let all = params.iter().zip(values);
+    let mut lists = all.filter_map(|(param, value)| match value {
+        Value::Json(json) if param.is_as_sent() => Some((param, json.as_array()?.len())),
+        _ => None,
+    });
+    let (first, count) = lists.next()?;
+    let (param, _) = lists.find(|(_, other)| *other != count)?;
+    let wrong = format!("must be given as often as \"{}\"", first.name);
+    Some(BadParam::new(param, &wrong))
 }
 
 /// Input for a parameter.

@@ -6,7 +6,7 @@ use std::borrow::Cow;
 
 use millpond_data::Moment;
 
-use crate::{slug::slug, time_zone::SiteZone};
+use crate::{decimal, slug::slug, time_zone::SiteZone};
 
 /// A form of text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -27,10 +27,12 @@ pub enum TextFormat {
     Uuid,
     /// A part of an address that can be read, as the filter `slug` makes it.
     Slug,
+    /// A number with all its digits, `12.5`.
+    Decimal,
 }
 
 /// The formats by the names that `-- param:` lines give them.
-pub const FORMATS: [(&str, TextFormat); 8] = [
+pub const FORMATS: [(&str, TextFormat); 9] = [
     ("date", TextFormat::Date),
     ("time", TextFormat::Time),
     ("datetime", TextFormat::DateTime),
@@ -39,6 +41,7 @@ pub const FORMATS: [(&str, TextFormat); 8] = [
     ("url", TextFormat::Url),
     ("uuid", TextFormat::Uuid),
     ("slug", TextFormat::Slug),
+    ("decimal", TextFormat::Decimal),
 ];
 
 impl TextFormat {
@@ -59,6 +62,7 @@ impl TextFormat {
             Self::Email => "an e-mail address",
             Self::Url => "an address that begins with https:// or http://",
             Self::Uuid => "a UUID",
+            Self::Decimal => "a number such as 12.50",
             Self::Slug => "small letters and digits with hyphens between, such as tea-and-cake",
         }
     }
@@ -74,6 +78,8 @@ impl TextFormat {
             (Self::DateTime, true) => "::timestamptz[]",
             (Self::Month | Self::Email | Self::Url | Self::Slug, false) => "::text",
             (Self::Month | Self::Email | Self::Url | Self::Slug, true) => "::text[]",
+            (Self::Decimal, false) => "::numeric",
+            (Self::Decimal, true) => "::numeric[]",
             (Self::Uuid, false) => "::uuid",
             (Self::Uuid, true) => "::uuid[]",
         }
@@ -81,7 +87,10 @@ impl TextFormat {
 
     /// True for those whose values have an order that people know.
     pub fn is_ordered(self) -> bool {
-        matches!(self, Self::Date | Self::Time | Self::DateTime | Self::Month)
+        matches!(
+            self,
+            Self::Date | Self::Time | Self::DateTime | Self::Month | Self::Decimal
+        )
     }
 
     /// True if an empty text may stand for no value.
@@ -117,6 +126,7 @@ impl TextFormat {
                 let moment = Moment::parse(&first).filter(|_| text.len() == 7)?;
                 moment.time.is_none().then_some(Cow::Borrowed(text))
             }
+            Self::Decimal => decimal::read(text),
             Self::Slug => (!text.is_empty() && slug(text) == text).then_some(Cow::Borrowed(text)),
             Self::Email => is_email(text).then_some(Cow::Borrowed(text)),
             Self::Url => is_web_address(text).then_some(Cow::Borrowed(text)),

@@ -5,7 +5,7 @@ use std::{borrow::Cow, cmp::Ordering};
 
 use millpond_db::Value;
 
-use crate::{text_format::TextFormat, time_zone::SiteZone};
+use crate::{decimal, text_format::TextFormat, time_zone::SiteZone};
 
 /// The rules of one parameter; most have none.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -13,8 +13,13 @@ pub struct ValueRules {
     pub format: Option<TextFormat>,
     /// Zone of moments without an offset.
     pub zone: SiteZone,
+    /// The least value, or the least number of characters.
     pub least: Option<Value>,
     pub greatest: Option<Value>,
+    /// True if the range is that of a text's length.
+    pub is_length: bool,
+    /// True if a list keeps the order and the repeats of what was sent.
+    pub is_as_sent: bool,
 }
 
 impl ValueRules {
@@ -37,8 +42,8 @@ impl ValueRules {
 
     /// True if a value lies between the least and the greatest.
     pub fn is_in_range(&self, value: &Value) -> bool {
-        let is_above = |least: &Value| order(value, least).is_none_or(Ordering::is_ge);
-        let is_below = |greatest: &Value| order(value, greatest).is_none_or(Ordering::is_le);
+        let is_above = |least: &Value| self.order(value, least).is_none_or(Ordering::is_ge);
+        let is_below = |greatest: &Value| self.order(value, greatest).is_none_or(Ordering::is_le);
         self.least.as_ref().is_none_or(is_above) && self.greatest.as_ref().is_none_or(is_below)
     }
 
@@ -55,19 +60,38 @@ impl ValueRules {
 
     /// The range, to stand behind "must be"; none if there is none.
     pub fn range(&self) -> Option<String> {
-        Some(match (&self.least, &self.greatest) {
+        let range = match (&self.least, &self.greatest) {
             (Some(least), Some(greatest)) => {
                 format!("from {} to {}", shown(least), shown(greatest))
             }
             (Some(least), None) => format!("at least {}", shown(least)),
             (None, Some(greatest)) => format!("at most {}", shown(greatest)),
             (None, None) => return None,
+        };
+        Some(match self.is_length {
+            true => format!("{range} characters long"),
+            false => range,
         })
+    }
+
+    /// The order of a value and the end of a range, or of two ends. Dates and times stand in the
+    /// order of their texts. Of a text's length, blanks around it do not count.
+    pub fn order(&self, one: &Value, other: &Value) -> Option<Ordering> {
+        match (one, other) {
+            (Value::Text(text), Value::Integer(_)) if self.is_length => {
+                let length = text.trim().chars().count();
+                let length = i64::try_from(length).unwrap_or(i64::MAX);
+                order(&Value::Integer(length), other)
+            }
+            (Value::Text(one), Value::Text(other)) if self.format == Some(TextFormat::Decimal) => {
+                Some(decimal::order(one, other))
+            }
+            _ => order(one, other),
+        }
     }
 }
 
-/// The order of two values of one kind. Dates and times stand in the order of their texts.
-pub fn order(one: &Value, other: &Value) -> Option<Ordering> {
+fn order(one: &Value, other: &Value) -> Option<Ordering> {
     match (one, other) {
         (Value::Integer(one), Value::Integer(other)) => Some(one.cmp(other)),
         (Value::Real(one), Value::Real(other)) => one.partial_cmp(other),

@@ -63,7 +63,7 @@ const LAYERS: [(&str, &[&str]); 6] = [
         "lab",
     ]),
     ("server/site-format", &[
-        "duration file_name file_type suggest problem secret_names parameter_names slug",
+        "duration file_name file_type suggest problem secret_names parameter_names slug decimal",
         "time_zone today locale",
         "param_value params text_format value_rules write_method",
         "access rules",

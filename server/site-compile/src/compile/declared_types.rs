@@ -26,7 +26,7 @@ pub(super) fn overruled<'d>(
 fn differs(declared: &Declaration, found: ValueKind) -> bool {
     match (declared.kind, declared.rules.format) {
         _ if declared.is_list => false,
-        (ValueKind::Real, _) => found == ValueKind::Integer,
+        (ValueKind::Real, _) | (_, Some(TextFormat::Decimal)) => found == ValueKind::Integer,
         (_, Some(TextFormat::Date | TextFormat::Time | TextFormat::DateTime)) => {
             matches!(
                 found,

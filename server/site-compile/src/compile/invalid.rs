@@ -266,7 +266,7 @@ fn samples(target: &[RedirectPiece], params: &[Param]) -> Vec<String> {
     let texts = |piece: &RedirectPiece| match piece {
         RedirectPiece::Text(text) => vec![text.clone()],
         RedirectPiece::Value(ArgumentSource::Param(at)) => params[*at].texts(),
-        RedirectPiece::Value(ArgumentSource::Column { .. }) => Vec::new(),
+        RedirectPiece::Value(ArgumentSource::Column { .. }) | RedirectPiece::Slug(_) => Vec::new(),
     };
     let pieces: Vec<Vec<String>> = target.iter().map(texts).collect();
     let most = pieces.iter().map(Vec::len).max().unwrap_or_default();

@@ -12,11 +12,14 @@ pub fn redirect(
 ) -> Result<Vec<RedirectPiece>, String> {
     let mut pieces = Vec::new();
     let mut rest = target;
-    while let Some((at, name)) = next_name(rest) {
-        pieces.push(RedirectPiece::Text(rest[..at].to_owned()));
-        let source = source(name).ok_or_else(|| name.to_owned())?;
-        pieces.push(RedirectPiece::Value(source));
-        rest = &rest[at + 1 + name.len()..];
+    while let Some(next) = next_name(rest) {
+        pieces.push(RedirectPiece::Text(rest[..next.start].to_owned()));
+        let source = source(next.name).ok_or_else(|| next.name.to_owned())?;
+        pieces.push(match next.is_slug {
+            true => RedirectPiece::Slug(source),
+            false => RedirectPiece::Value(source),
+        });
+        rest = &rest[next.end..];
     }
     pieces.push(RedirectPiece::Text(rest.to_owned()));
     Ok(pieces)
@@ -25,21 +28,47 @@ pub fn redirect(
 pub(super) fn names(target: &str) -> impl Iterator<Item = &str> {
     let mut rest = target;
     std::iter::from_fn(move || {
-        let (at, name) = next_name(rest)?;
-        rest = &rest[at + 1 + name.len()..];
-        Some(name)
+        let next = next_name(rest)?;
+        rest = &rest[next.end..];
+        Some(next.name)
     })
 }
 
-/// The first `:name` and its place. A colon before a digit, as in `/at/12:30`, begins none.
-fn next_name(text: &str) -> Option<(usize, &str)> {
-    text.match_indices(':').find_map(|(at, _)| {
-        let after = &text[at + 1..];
-        let end = after
-            .find(|c: char| !(c.is_ascii_alphanumeric() || c == '_'))
-            .unwrap_or(after.len());
-        let name = &after[..end];
-        let is_name = !name.is_empty() && !name.as_bytes()[0].is_ascii_digit();
-        is_name.then_some((at, name))
+/// A `:name`, or a `:slug(name)`, with its place.
+struct TargetName<'t> {
+    start: usize,
+    end: usize,
+    name: &'t str,
+    is_slug: bool,
+}
+
+/// The first name. A colon before a digit, as in `/at/12:30`, begins none.
+fn next_name(text: &str) -> Option<TargetName<'_>> {
+    text.match_indices(':').find_map(|(start, _)| {
+        let name = name_at(&text[start + 1..])?;
+        let end = start + 1 + name.len();
+        let inner = text[end..].strip_prefix('(').and_then(name_at);
+        let inner = inner.filter(|inner| text[end + 1 + inner.len()..].starts_with(')'));
+        Some(match inner.filter(|_| name == "slug") {
+            Some(inner) => TargetName {
+                start,
+                end: end + inner.len() + 2,
+                name: inner,
+                is_slug: true,
+            },
+            None => TargetName {
+                start,
+                end,
+                name,
+                is_slug: false,
+            },
+        })
     })
+}
+
+/// The name with which a text begins.
+fn name_at(text: &str) -> Option<&str> {
+    let end = text.find(|c: char| !(c.is_ascii_alphanumeric() || c == '_'));
+    let name = &text[..end.unwrap_or(text.len())];
+    (!name.is_empty() && !name.as_bytes()[0].is_ascii_digit()).then_some(name)
 }

@@ -10,7 +10,7 @@ use std::{path::PathBuf, sync::Arc};
 use bytes::Bytes;
 use millpond_db::Value;
 use millpond_http::{Body, Content, Parts, Prepared};
-use percent_encoding::{AsciiSet, CONTROLS, utf8_percent_encode};
+use percent_encoding::{AsciiSet, CONTROLS, percent_decode_str, utf8_percent_encode};
 
 use super::redirect_target::{ArgumentSource, RedirectPiece, column, target};
 use crate::{object::QueryResult, page::Page};
@@ -58,6 +58,14 @@ impl PageRedirect {
         let pieces = self.pieces.as_ref()?;
         let values: Option<Vec<Value>> = self.values.iter().map(value).collect();
         Some(local(&target(pieces, &values?, &[])))
+    }
+
+    /// True if the address is that of the page itself, whose slug is the right one. `path` is the
+    /// page's path without a query.
+    pub fn is_right_slug(&self, location: &str, path: &str) -> bool {
+        let mut pieces = self.pieces.iter().flatten();
+        pieces.any(|piece| matches!(piece, RedirectPiece::Slug(_)))
+            && percent_decode_str(location).eq(percent_decode_str(path))
     }
 
     /// The answer that leads to a path.

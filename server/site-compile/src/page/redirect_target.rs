@@ -5,7 +5,7 @@ use std::ops::Range;
 use millpond_db::{ResultRows, Value};
 use percent_encoding::utf8_percent_encode;
 
-use millpond_site_format::rules::VALUE;
+use millpond_site_format::{rules::VALUE, slug::slug};
 
 /// Source of a value in a form's statements and redirect.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,6 +19,8 @@ pub enum ArgumentSource {
 pub enum RedirectPiece {
     Text(String),
     Value(ArgumentSource),
+    /// What the filter `slug` makes of the value.
+    Slug(ArgumentSource),
 }
 
 /// The address that a redirect leads to.
@@ -27,18 +29,24 @@ pub fn target(pieces: &[RedirectPiece], values: &[Value], results: &[ResultRows]
     let mut of_values = Vec::new();
     for piece in pieces {
         let start = target.len();
+        let value = |source: &ArgumentSource| match source {
+            ArgumentSource::Param(at) => Some(values[*at].clone()),
+            ArgumentSource::Column { step, column: name } => column(&results[*step], name),
+        };
         match piece {
-            RedirectPiece::Text(text) => target.push_str(text),
-            RedirectPiece::Value(ArgumentSource::Param(at)) => push(&mut target, &values[*at]),
-            RedirectPiece::Value(ArgumentSource::Column { step, column: name }) => {
-                if let Some(value) = column(&results[*step], name) {
-                    push(&mut target, &value);
-                }
+            RedirectPiece::Text(text) => {
+                target.push_str(text);
+                continue;
             }
+            RedirectPiece::Value(source) => {
+                push(&mut target, &value(source).unwrap_or(Value::Null));
+            }
+            RedirectPiece::Slug(source) => match value(source) {
+                Some(Value::Text(text)) => push(&mut target, &slug(&text).as_str().into()),
+                other => push(&mut target, &other.unwrap_or(Value::Null)),
+            },
         }
-        if matches!(piece, RedirectPiece::Value(_)) {
-            of_values.push(start..target.len());
-        }
+        of_values.push(start..target.len());
     }
     without_dot_segments(&target, &of_values)
 }
@@ -105,6 +113,9 @@ mod tests {
             let values = [first, second].map(|value| Value::Text(value.into()));
             assert_eq!(target(&pieces, &values, &[]), expected, "{first} {second}");
         }
+        let slug = [text("/x/"), RedirectPiece::Slug(ArgumentSource::Param(0))];
+        let title = Value::Text("Tea & Cake / für".into());
+        assert_eq!(target(&slug, &[title], &[]), "/x/tea-cake-fuer");
         let at_end = [text("/x/"), value(0)];
         assert_eq!(target(&at_end, &[Value::Text("..".into())], &[]), "/x/");
         let of_owner = [text("/x/../"), value(0)];

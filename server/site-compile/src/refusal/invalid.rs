@@ -54,7 +54,12 @@ impl Invalid {
     pub fn back(&self, params: &[Param], given: &Given<'_>) -> Option<Back> {
         let is_needed = |at: usize| {
             let mut pieces = self.target.iter();
-            pieces.any(|piece| *piece == RedirectPiece::Value(ArgumentSource::Param(at)))
+            pieces.any(|piece| match piece {
+                RedirectPiece::Value(source) | RedirectPiece::Slug(source) => {
+                    *source == ArgumentSource::Param(at)
+                }
+                RedirectPiece::Text(_) => false,
+            })
         };
         let values = params.iter().enumerate().map(|(at, param)| {
             let param = std::slice::from_ref(param);

@@ -6,6 +6,8 @@
 //! -- param: day date from 2026-01-01
 //! -- param: size text in (s, m, l) = m
 //! -- param: track integer[]
+//! -- param: title text length from 1 to 200
+//! -- param: quantity integer[] as sent
 //! -- order: sort: title = "a.title, a.id", -title = "a.title desc, a.id"
 //! ```
 
@@ -365,6 +367,19 @@ mod tests {
             read("at datetime = '2026-03-01T10:00+01:00'").default,
             Some("2026-03-01 09:00:00".into())
         );
+        let title = read("title text length from 1 to 200");
+        assert_eq!(title.kind, ValueKind::Text);
+        assert!(title.rules.is_length && title.rules.allow(&" ä ".into()));
+        assert!(!title.rules.allow(&"  ".into()) && !title.rules.allow(&"x".repeat(201).into()));
+        assert_eq!(
+            title.rules.range().as_deref(),
+            Some("from 1 to 200 characters long")
+        );
+        let notes = read("note text[] as sent length to 3");
+        assert!(notes.is_list && notes.rules.is_as_sent && notes.rules.is_length);
+        let price = read("price decimal from 9.5 to 10 = 9.50");
+        assert_eq!(price.default, Some("9.5".into()));
+        assert!(price.rules.allow(&"10".into()) && !price.rules.allow(&"9.49".into()));
         assert_eq!(read("mail email = ''").default, Some("".into()));
         assert_eq!(
             read("day date in (2026-01-01, '2026-01-02')").choices.len(),
@@ -410,6 +425,20 @@ mod tests {
                 "a integer in (1, 2) from 1",
                 "a parameter has values or a range",
             ),
+            (
+                "a text as sent",
+                "`as sent` stands behind a type that is no list",
+            ),
+            (
+                "a date length to 9",
+                "`length` stands behind a type that is no plain",
+            ),
+            ("a text length", "a length needs `from` or `to`"),
+            (
+                "a text length from 9 to 1",
+                "no value is from 9 to 1 characters",
+            ),
+            ("a decimal from 10 to 9", "no value is from 10 to 9"),
             ("a text to 9", "`to` stands behind a type that has no range"),
             (
                 "a email from b@c",
@@ -431,7 +460,7 @@ mod tests {
         assert!(hint("a integer?").ends_with("-- param: a integer = null"));
         assert_eq!(
             hint("a string"),
-            "one of integer, real, text, boolean, date, time, datetime, month, email, url, uuid, slug; with `[]` behind it, a list"
+            "one of integer, real, text, boolean, date, time, datetime, month, email, url, uuid, slug, decimal; with `[]` behind it, a list"
         );
         assert_eq!(hint("a int"), "did you mean `integer`?");
     }

@@ -11,7 +11,7 @@ use crate::{
     suggest::closest,
     text_format::{FORMATS, TextFormat},
     time_zone::SiteZone,
-    value_rules::{ValueRules, order},
+    value_rules::ValueRules,
 };
 
 const EXAMPLE: &str = "for example: -- param: page integer from 1 to 100 = 1";
@@ -70,13 +70,36 @@ pub(super) fn type_of(name: &str, word: &str) -> Result<ParamType, Complaint> {
     complain(message, hint)
 }
 
-/// Reads the range, if there is one; also gives what stands behind it.
+/// Reads `as sent`, and the range if there is one; also gives what stands behind.
 pub(super) fn range(of: ParamType, text: &str) -> Result<(ValueRules, &str), Complaint> {
+    let (is_as_sent, rest) = behind(&["as", "sent"], text);
+    if is_as_sent && !of.is_list {
+        return complain(
+            "`as sent` stands behind a type that is no list",
+            "for example: -- param: name text[] as sent",
+        );
+    }
+    let (is_length, rest) = behind(&["length"], rest);
+    if is_length && (of.kind != ValueKind::Text || of.format.is_some()) {
+        return complain(
+            "`length` stands behind a type that is no plain text",
+            "for example: -- param: title text length from 1 to 200",
+        );
+    }
     let mut rules = ValueRules {
         format: of.format,
+        is_as_sent,
+        is_length,
         ..ValueRules::default()
     };
-    let mut rest = text;
+    let mut rest = rest;
+    let of = match is_length {
+        true => ParamType {
+            kind: ValueKind::Integer,
+            ..of
+        },
+        false => of,
+    };
     for (word, end) in [("from", &mut rules.least), ("to", &mut rules.greatest)] {
         if let Some((value, behind)) = end_of_range(of, word, rest)? {
             *end = Some(value);
@@ -84,7 +107,9 @@ pub(super) fn range(of: ParamType, text: &str) -> Result<(ValueRules, &str), Com
         }
     }
     if let (Some(least), Some(greatest)) = (&rules.least, &rules.greatest)
-        && order(least, greatest).is_some_and(std::cmp::Ordering::is_gt)
+        && rules
+            .order(least, greatest)
+            .is_some_and(std::cmp::Ordering::is_gt)
     {
         let range = rules.range().unwrap_or_default();
         return complain(
@@ -92,7 +117,27 @@ pub(super) fn range(of: ParamType, text: &str) -> Result<(ValueRules, &str), Com
             "the least comes first: from 1 to 100",
         );
     }
+    if is_length && !rules.has_range() {
+        return complain(
+            "a length needs `from` or `to`",
+            "for example: -- param: title text length from 1 to 200",
+        );
+    }
     Ok((rules, rest))
+}
+
+/// True if a text begins with these words; also gives what stands behind them, or all of it.
+fn behind<'t>(words: &[&str], text: &'t str) -> (bool, &'t str) {
+    let mut rest = text;
+    for word in words {
+        match rest.strip_prefix(word) {
+            Some(behind) if !behind.starts_with(|c: char| c.is_alphanumeric()) => {
+                rest = behind.trim_start();
+            }
+            _ => return (false, text),
+        }
+    }
+    (true, rest)
 }
 
 /// `from 1` or `to 100`: the value, and what stands behind it.
@@ -114,7 +159,7 @@ fn end_of_range<'t>(
     if !has_order {
         return complain(
             format!("`{word}` stands behind a type that has no range"),
-            "numbers, dates and times have one; limit the length of a text in the table: check (length(title) <= 200)",
+            "numbers, dates and times have one; the length of a text is: text length from 1 to 200",
         );
     }
     let behind = behind.trim_start();

@@ -46,7 +46,9 @@ pub(crate) fn render(
         return Rendered::Missing(at);
     }
     if let Some(redirect) = &page.redirect {
-        if let Some(location) = redirect.location(values, objects) {
+        let location = redirect.location(values, objects);
+        let is_right = |to: &String| redirect.is_right_slug(to, &page.path.of(values));
+        if let Some(location) = location.filter(|to| !is_right(to)) {
             let prepared = redirect.prepare(page, &location, cache_control(page));
             return Rendered::Page(prepared, None);
         }

@@ -93,7 +93,7 @@ fn of_form(generation: &Generation, form: &Form) -> Vec<Problem> {
 fn note(generation: &Generation, pieces: &[RedirectPiece], file: &PathBuf) -> Option<Problem> {
     let pieces = pieces.iter().map(|piece| match piece {
         RedirectPiece::Text(text) => text.clone(),
-        RedirectPiece::Value(_) => VALUE.to_string(),
+        RedirectPiece::Value(_) | RedirectPiece::Slug(_) => VALUE.to_string(),
     });
     let target: String = pieces.collect();
     let target = target.split('#').next()?;

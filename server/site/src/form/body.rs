@@ -11,7 +11,7 @@ use crate::{
     service::methods::types_field,
 };
 use millpond_site_format::{
-    params::{BadParam, Given, Param},
+    params::{BadParam, Given, Param, uneven},
     write_method::WriteMethod,
 };
 
@@ -149,6 +149,7 @@ impl<'b> WriteBody<'b> {
                 Err(wrong) => bad.push(wrong),
             }
         }
+        bad.extend(uneven(params, &values).filter(|_| values.len() == params.len()));
         if bad.is_empty() { Ok(values) } else { Err(bad) }
     }
 }

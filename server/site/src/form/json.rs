@@ -17,7 +17,7 @@ use serde_json::value::RawValue;
 
 use crate::form::MAX_FIELDS;
 use millpond_site_format::{
-    param_value::{list, list_item, typed},
+    param_value::{list_item, list_of, typed},
     params::{BadParam, Given, MAX_LIST, MISSING, Param},
 };
 
@@ -87,7 +87,7 @@ impl<'b> JsonBody<'b> {
 fn absent(param: &Param) -> Result<Value, BadParam> {
     match &param.default {
         Some(default) => Ok(default.clone()),
-        None if param.is_list => Ok(list(Vec::new())),
+        None if param.is_list => Ok(list_of(param, Vec::new())),
         None => Err(BadParam::new(param, MISSING)),
     }
 }
@@ -110,6 +110,7 @@ fn items(param: &Param, text: &str) -> Result<Value, BadParam> {
         return Err(BadParam::new(param, &wrong));
     }
     let item = |item: &&RawValue| match item.get() {
+        "null" if param.is_as_sent() => Ok(Value::Null),
         "null" => Err(BadParam::new(param, "must have no null in it")),
         nested if nested.starts_with(['[', '{']) => {
             let wrong = "must have no array and no object in it";
@@ -118,7 +119,7 @@ fn items(param: &Param, text: &str) -> Result<Value, BadParam> {
         text => list_item(param, &plain(text)),
     };
     let items: Result<Vec<Value>, BadParam> = items.iter().map(item).collect();
-    Ok(list(items?))
+    Ok(list_of(param, items?))
 }
 
 /// Reads what `serde_json` alone would take: a member that is given twice, of which programs

@@ -75,7 +75,7 @@ impl Submission {
     }
 
     /// The answer to what was sent and is not taken: parameters that are missing or cannot be read,
-    /// and files. All of them are said at once.
+    /// files, and passwords that are too short or too long. All of them are said at once.
     pub(crate) async fn refuse_inputs(
         &self,
         given: &Given<'_>,
@@ -90,10 +90,18 @@ impl Submission {
         };
         let bad: Vec<&BadParam> = bad.iter().filter(|bad| !is_file(bad)).collect();
         let params = &self.form.params;
-        let faults = self.texts().of_inputs(params, given, (&bad, files));
-        let plain = match (&bad[..], files) {
-            ([bad, ..], _) => ErrorAnswer::new(400, &bad.sentence),
-            (_, [file, ..]) => refusal_answer(file),
+        let texts = self.texts();
+        let mut faults = texts.of_inputs(params, given, (&bad, files));
+        let passwords: Vec<(&str, String)> = self.bad_passwords(given).collect();
+        let of_passwords = passwords.iter();
+        faults.extend(
+            of_passwords
+                .map(|(field, sentence)| texts.plain(field, fault_kind::PASSWORD, sentence)),
+        );
+        let plain = match (&bad[..], files, &passwords[..]) {
+            ([bad, ..], ..) => ErrorAnswer::new(400, &bad.sentence),
+            (_, [file, ..], _) => refusal_answer(file),
+            (.., [(_, sentence), ..]) => ErrorAnswer::new(422, sentence),
             _ => ErrorAnswer::new(400, "The form cannot be read."),
         };
         self.lead_back(&plain, faults).await

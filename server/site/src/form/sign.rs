@@ -25,6 +25,7 @@ use millpond_site_compile::page::{
 };
 use millpond_site_format::{
     access::{Claims, is_path},
+    params::Given,
     rules::local,
 };
 
@@ -114,12 +115,7 @@ impl Submission {
         self.attempt(None)?;
         for at in passwords {
             let password = text(&values[*at]);
-            if password.chars().count() < SHORTEST_PASSWORD {
-                let sentence = format!("A password has at least {SHORTEST_PASSWORD} characters.");
-                return Err(self.refuse_password(*at, &sentence).await);
-            }
-            if password.len() > LONGEST_PASSWORD {
-                let sentence = format!("A password has at most {LONGEST_PASSWORD} bytes.");
+            if let Some(sentence) = wrong_length(&password) {
                 return Err(self.refuse_password(*at, &sentence).await);
             }
             let hash = self.core.passwords.hash(password).await;
@@ -127,6 +123,18 @@ impl Submission {
             values.push(hash.as_str().into());
         }
         Ok(())
+    }
+
+    /// The fields with a new password that is too short or too long, each with the sentence. An
+    /// empty one is missing, which is said otherwise.
+    pub(crate) fn bad_passwords(&self, given: &Given<'_>) -> impl Iterator<Item = (&str, String)> {
+        let hashes = self.form.signing.hashes.iter();
+        hashes.filter_map(|at| {
+            let param = &self.form.params[*at];
+            let texts = given.texts(param);
+            let password = texts.first().filter(|text| !text.is_empty())?;
+            Some((param.name.as_str(), wrong_length(password)?))
+        })
     }
 
     /// Begins or ends the session, as the form says.
@@ -253,6 +261,17 @@ impl Submission {
         let answer = ErrorAnswer::new(429, &sentence);
         self.answer_error(&answer.with(&[("Retry-After", &seconds)]))
     }
+}
+
+/// What is wrong with the length of a new password.
+fn wrong_length(password: &str) -> Option<String> {
+    if password.chars().count() < SHORTEST_PASSWORD {
+        return Some(format!(
+            "A password has at least {SHORTEST_PASSWORD} characters."
+        ));
+    }
+    let is_long = password.len() > LONGEST_PASSWORD;
+    is_long.then(|| format!("A password has at most {LONGEST_PASSWORD} bytes."))
 }
 
 fn text(value: &Value) -> String {

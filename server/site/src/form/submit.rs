@@ -80,7 +80,9 @@ impl Submission {
                     refusals::of_inputs(core, &self.form, &given, request, &bad)
                 });
             }
-            Ok(_) if !files.is_empty() => return self.refuse_inputs(&given, &[], &files).await,
+            Ok(_) if !files.is_empty() || self.bad_passwords(&given).next().is_some() => {
+                return self.refuse_inputs(&given, &[], &files).await;
+            }
             Ok(values) => values,
         };
         drop(fields);

@@ -36,6 +36,7 @@ mod form_errors;
 mod form_faults;
 mod form_sentences;
 mod form_tags;
+mod form_values;
 mod forms;
 mod fuzz;
 mod generated;

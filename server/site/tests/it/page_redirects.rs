@@ -158,6 +158,40 @@ fn a_refused_form_is_shown_before_its_page_leads_elsewhere() {
     assert!(refused.body.contains("the form"), "{}", refused.body);
 }
 
+/// A title gives its own address: no column has it.
+#[test]
+fn a_slug_is_made_in_the_line() {
+    let site = TestSite::new(&[
+        (
+            "pages/films/[id]/[slug].sql",
+            "-- name: film :one\nselect id, title || ' & für' as title from article where id = :id;\n\
+             -- redirect: 301 /films/:id/:slug(title)\n",
+        ),
+        ("pages/films/[id]/[slug].html", "{{ film.title }}"),
+        (
+            "pages/add.post.sql",
+            "-- param: title text\n-- name: made :one\ninsert into article (title) values (:title) returning id as made_id;\n\
+             -- redirect: /films/:made_id/:slug(title)\n",
+        ),
+    ]);
+    for _ in 0..2 {
+        for wrong in ["/films/1/x", "/films/01/One", "/films/1/one-fuer-"] {
+            let led = site.get(wrong);
+            let to = (led.status, led.field("location"));
+            assert_eq!(to, (301, "/films/1/one-fuer"), "{wrong}");
+        }
+        assert_eq!(site.get("/films/1/one-fuer").body, "One &amp; für");
+    }
+    assert_eq!(site.get("/films/9/x").status, 404);
+    let made = site.post("/add", "title=Caf%C3%A9/bar");
+    assert_eq!(made.field("location"), "/films/3/cafe-bar");
+    let unknown = problems(&[(
+        "pages/a/[slug].sql",
+        "-- name: a :one\nselect 1 as x;\n-- redirect: /b/:slug(titel)\n",
+    )]);
+    assert!(unknown.contains("`:titel`"), "{unknown}");
+}
+
 #[test]
 fn faults_of_redirects_are_named() {
     for (file, text, expected) in [

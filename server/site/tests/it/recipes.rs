@@ -34,7 +34,7 @@ fn a_basket_is_its_visitors(site: &TestSite) {
 #[test]
 fn the_recipes_work() {
     let mut files = lab_testkit::listings(RECIPES);
-    assert_eq!(files.len(), 30, "{files:?}");
+    assert_eq!(files.len(), 34, "{files:?}");
     files.push(("templates/layout.html", LAYOUT));
     let site = TestSite::new(&files);
     let sql = "insert into artist (name) values ('Ann'), ('Bob'); \
@@ -97,6 +97,22 @@ fn the_recipes_work() {
     let changed = site.post("/albums/46/edit", "title=Renamed&price=5");
     assert_eq!(changed.status, 303, "{}", changed.body);
     has("/words?q=renamed", "Renamed");
+    let rows = "name=zebra&quantity=5&name=ape&quantity=1&name=&quantity=&name=ape&quantity=1";
+    let ordered = site.post("/order", rows);
+    assert_eq!(ordered.field("location"), "/order/1", "{}", ordered.body);
+    has(
+        "/order/1",
+        "[{\"name\":\"zebra\",\"quantity\":5},{\"name\":\"ape\",\"quantity\":1},{\"name\":\"ape\",\"quantity\":1}]",
+    );
+    let refused = site.post("/order", "name=b&quantity=0&name=a&quantity=2");
+    let cookie = refused.field("set-cookie").split(';').next().unwrap();
+    let led = OwnedRequest::new("GET", "/order").field("Cookie", cookie);
+    let shown = site.ask(&led.field("Host", "site.test")).body;
+    assert!(
+        shown.contains("aria-label=\"Name 1\" value=\"b\""),
+        "{shown}"
+    );
+    assert!(shown.contains("Quantity must be at least 1."), "{shown}");
     has("/albums", "Renamed");
     has(
         "/api/albums?page=3",
