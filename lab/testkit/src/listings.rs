@@ -8,6 +8,7 @@ pub fn listings(guide: &str) -> Vec<(&str, &str)> {
         let (language, text) = listing.split_once('\n')?;
         let (first, rest) = text.split_once('\n')?;
         match language {
+            "toml" => Some((first.strip_prefix("# ")?, rest)),
             "sql" => Some((first.strip_prefix("-- ")?, rest)),
             "html" => Some((first.strip_prefix("<!-- ")?.strip_suffix(" -->")?, rest)),
             _ => None,

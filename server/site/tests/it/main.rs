@@ -42,6 +42,7 @@ mod fuzz;
 mod generated;
 mod guards;
 mod languages;
+mod languages_guide;
 mod lists;
 mod max_age;
 mod nodes;
