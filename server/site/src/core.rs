@@ -2,6 +2,7 @@
 
 pub(crate) mod error_answer;
 pub(crate) mod outages;
+pub(crate) mod own_page;
 pub(crate) mod problem_details;
 
 use std::{
@@ -18,7 +19,7 @@ use arc_swap::ArcSwap;
 use base_clock::Boottime;
 use bytes::Bytes;
 use millpond_db::{Database, Error};
-use millpond_http::{Body, Compressor, Network, Parts, Prepared, Request, Response};
+use millpond_http::{Compressor, Network, Prepared, Request, Response};
 use millpond_pages::Admission;
 
 use crate::{
@@ -33,7 +34,7 @@ use crate::{
     uploads::Uploads,
 };
 use error_answer::PreparedErrors;
-use millpond_site_compile::{compile::Pages, page::Page, page_type::HTML};
+use millpond_site_compile::{compile::Pages, page::Page};
 use millpond_site_format::{
     access::RESERVED,
     config::show_time,
@@ -41,6 +42,7 @@ use millpond_site_format::{
     rules::Rules,
 };
 use outages::Outcomes;
+use own_page::StatusPage;
 
 /// Everything except the pages, for the whole life of a site.
 pub(crate) struct Core {
@@ -92,8 +94,8 @@ pub(crate) struct Generation {
     /// None where the configuration has no rules: then a request costs a look at this.
     pub(crate) rules: Option<Rules>,
     pub(crate) sessions: Arc<Sessions>,
-    pub(crate) not_found: Arc<Prepared>,
-    pub(crate) error: Arc<Prepared>,
+    pub(crate) not_found: StatusPage,
+    pub(crate) error: StatusPage,
     /// `/robots.txt`, where the site has none and asks crawlers to stay away from pages.
     pub(crate) robots: Option<Arc<Prepared>>,
     /// Other error pages of the site's own.
@@ -288,32 +290,4 @@ impl Generation {
             Cached::Object(_) | Cached::Bundle(_) => self.broken(request, is_api, Bytes::new()),
         }
     }
-}
-
-/// An error page: the site's own, or a plain one; `before` if that has the same content.
-pub(crate) fn error_page(
-    status: u16,
-    (title, sentence): (&str, &str),
-    own: Option<Bytes>,
-    before: Option<&Arc<Prepared>>,
-) -> Arc<Prepared> {
-    let body = own.unwrap_or_else(|| {
-        Bytes::from(format!(
-            "<!doctype html>\n<html lang=\"en\"><meta charset=\"utf-8\"><meta name=\"viewport\" content=\"width=device-width\"><meta name=\"color-scheme\" content=\"light dark\">\n<title>{title}</title>\n<style>body{{font:1.1rem/1.5 system-ui,sans-serif;max-width:34rem;margin:20vh auto;padding:0 1.5rem}}</style>\n<h1>{title}</h1>\n<p>{sentence}</p>\n"
-        ))
-    });
-    let same = |before: &&Arc<Prepared>| matches!(before.body(), Body::Bytes(old) if *old == body);
-    if let Some(before) = before.filter(same) {
-        return before.clone();
-    }
-    let parts = Parts {
-        status,
-        media_type: HTML,
-        // A client that prefers JSON gets that.
-        fields: &[("Cache-Control", "no-cache"), ("Vary", "Accept")],
-        body,
-        last_modified: None,
-        compressible: true,
-    };
-    Arc::new(Prepared::new(parts))
 }

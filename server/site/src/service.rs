@@ -24,7 +24,7 @@ use crate::{
         validity::{EditionCheck, PageCheck, of_file},
         visitor::Visitor,
     },
-    core::{Core, Generation, error_answer::ErrorAnswer},
+    core::{Core, Generation, error_answer::ErrorAnswer, own_page::with_policy},
     dev::{DevState, refusals},
     labels::{AnswerKind, KnownRoute, Labeler},
     session::Session,
@@ -345,7 +345,7 @@ impl SiteService {
                     compressor.request_coding(prepared, coding, |_| {});
                 }
                 let validity = self.file_validity(generation, Some(prepared), request);
-                let response = prepared.respond(request, Bytes::new());
+                let response = prepared.respond(request, with_policy(b""));
                 Reply::reusable(AnswerKind::Listing.of(response), validity)
             }
         }

@@ -119,11 +119,16 @@ impl Lines {
 }
 
 /// Lines, and behind them those of `more` that are none of them. A page that answers a form has the
-/// lines of its own path already.
+/// lines of its own path already. A page of the server's own has its own policy.
 fn merged(lines: &[u8], more: &[u8]) -> Vec<u8> {
+    const POLICY: &[u8] = b"content-security-policy:";
+    let is_policy = |line: &[u8]| {
+        let name = line.get(..POLICY.len());
+        name.is_some_and(|name| name.eq_ignore_ascii_case(POLICY))
+    };
     let of = |text: &'_ [u8], line: &[u8]| {
-        text.split_inclusive(|byte| *byte == b'\n')
-            .any(|own| own == line)
+        let mut own = text.split_inclusive(|byte| *byte == b'\n');
+        own.any(|own| own == line || is_policy(own) && is_policy(line))
     };
     let more = more.split_inclusive(|byte| *byte == b'\n');
     let new = more.filter(|line| !of(lines, line));
@@ -168,5 +173,13 @@ mod tests {
             "A: 1\r\nB: 2\r\nA: 12\r\n"
         );
         assert_eq!(merged("", "A: 1\r\n"), "A: 1\r\n");
+        let policies = (
+            "Content-Security-Policy: a\r\n",
+            "content-security-policy: b\r\nA: 1\r\n",
+        );
+        assert_eq!(
+            merged(policies.0, policies.1),
+            "Content-Security-Policy: a\r\nA: 1\r\n"
+        );
     }
 }

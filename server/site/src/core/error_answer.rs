@@ -9,12 +9,12 @@
 use std::{collections::BTreeMap, sync::Arc};
 
 use bytes::Bytes;
-use millpond_http::{Parts, Prepared, Request, Response, path, reason_phrase};
+use millpond_http::{Parts, Prepared, Request, Response, names_html, path, reason_phrase};
 use millpond_pages::Refused;
 use minijinja::{ErrorKind, Value};
 use parking_lot::Mutex;
 
-use super::problem_details::wants_json;
+use super::{own_page, problem_details::wants_json};
 use crate::{core::Generation, dev::report};
 use millpond_site_compile::{
     compile::Pages,
@@ -71,9 +71,20 @@ impl<'e> ErrorAnswer<'e> {
         Self::new(503, sentence).with(&[("Retry-After", "1")])
     }
 
-    /// The sentence as a small page, because a person at a form reads it.
-    fn plain(&self) -> Response {
+    /// The sentence as a page for a browser, else as plain text.
+    fn plain(&self, is_for_browser: bool) -> Response {
+        if is_for_browser {
+            let told = (reason_phrase(self.status), self.sentence);
+            return own_page::refusal(self.status, told, &self.lines());
+        }
         self.response("text/plain; charset=utf-8", format!("{}\n", self.sentence))
+    }
+
+    /// The further fields as lines.
+    fn lines(&self) -> String {
+        let lines = self.fields.iter();
+        let lines = lines.map(|(name, value)| format!("{name}: {value}\r\n"));
+        lines.collect()
     }
 
     /// An answer that is made for one request.
@@ -126,13 +137,10 @@ impl Generation {
             return error.problem();
         }
         let Some(prepared) = self.prepared_error(request, error) else {
-            return error.plain();
+            // The developer's browser shows the sentence on a page of its own.
+            return error.plain(names_html(request) && !self.is_dev);
         };
-        let lines = error.fields.iter();
-        let lines: String = lines
-            .map(|(name, value)| format!("{name}: {value}\r\n"))
-            .collect();
-        let response = prepared.respond(request, Bytes::from(lines));
+        let response = prepared.respond(request, Bytes::from(error.lines()));
         match self.is_dev {
             // The site's own page need not show the sentence.
             true => response.with_note(report::of_refusal(request, error.sentence)),
@@ -251,14 +259,6 @@ pub(crate) fn render(
     params: BTreeMap<String, String>,
     told: (u16, &str),
 ) -> Result<String, Problem> {
-    let mut given = pages.partials.without_rows(name);
-    given.insert("status".to_owned(), status.into());
-    given.insert("title".to_owned(), reason_phrase(status).into());
-    given.insert("message".to_owned(), sentence.into());
-    if !params.is_empty() {
-        given.insert("params".to_owned(), Value::from(params));
-    }
-    let template = pages.environment.get_template(name);
     rendered(pages, name, params, told).map_err(|error| fault(name, &error))
 }
 
@@ -268,6 +268,14 @@ fn rendered(
     params: BTreeMap<String, String>,
     (status, sentence): (u16, &str),
 ) -> Result<String, minijinja::Error> {
+    let mut given = pages.partials.without_rows(name);
+    given.insert("status".to_owned(), status.into());
+    given.insert("title".to_owned(), reason_phrase(status).into());
+    given.insert("message".to_owned(), sentence.into());
+    if !params.is_empty() {
+        given.insert("params".to_owned(), Value::from(params));
+    }
+    let template = pages.environment.get_template(name);
     template.and_then(|template| template.render(Value::from(given)))
 }
 

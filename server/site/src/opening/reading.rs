@@ -12,7 +12,7 @@ use crate::{
     core::{
         Generation,
         error_answer::{self, PreparedErrors},
-        error_page,
+        own_page::StatusPage,
         problem_details::{FAILED, NOT_FOUND},
     },
     service::addresses::{Addresses, of_files},
@@ -209,7 +209,7 @@ fn assemble(
         edition: before.map_or(0, |before| before.edition + 1),
         number: texts.number,
         fingerprint: texts.fingerprint,
-        not_found: error_page(
+        not_found: StatusPage::new(
             404,
             ("Not found", NOT_FOUND),
             match file_404() {
@@ -218,7 +218,7 @@ fn assemble(
             },
             before.map(|before| &before.not_found),
         ),
-        error: error_page(
+        error: StatusPage::new(
             500,
             ("Something went wrong", FAILED),
             own(500, FAILED)?,

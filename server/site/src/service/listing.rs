@@ -10,7 +10,7 @@ use bytes::Bytes;
 use millpond_http::{Parts, Prepared};
 use minijinja::{Environment, Value, context};
 
-use crate::statics::StaticFile;
+use crate::{core::own_page::STYLE, statics::StaticFile};
 use millpond_site_compile::page_type::HTML;
 use millpond_site_format::rules::encode_path;
 
@@ -95,6 +95,7 @@ impl Listing {
                 has_parent => self.has_parent,
                 rows => rows,
                 more => self.more,
+                style => Value::from_safe_string(STYLE.to_owned()),
             },
         );
         // The template is part of the program, and a test renders it.

@@ -49,6 +49,7 @@ mod nodes;
 mod nodes_triggers;
 mod open_addresses;
 mod outages;
+mod own_pages;
 mod page_address;
 mod page_end;
 mod page_redirects;
