@@ -160,39 +160,33 @@ impl HistoryReport {
                 count(&day["requests"]),
                 change(&day["requests"], &day["requests_before"]),
                 share(&day["hits"], &day["pages"]),
-                share(&day["crawlers"], &day["requests"]),
                 bytes(&day["bytes"]),
                 count(&day["4xx"]),
                 count(&day["5xx"]),
-                count(&day["refused"]),
-                micros(&day["p50_us"]),
                 micros(&day["p99_us"]),
             ]
         };
         let note = "A day that is not over is compared with the same hours of the day before.";
-        let titles = "Each day beside the day before|day|#requests|#change|#from memory|#crawlers|\
-             #bytes|#4xx|#5xx|#refused|#half within|#99 % within";
+        let titles = "Each day beside the day before|day|#requests|#change|#from memory|#bytes|\
+             #4xx|#5xx|#99 % within";
         table(titles, self.list("days").iter().map(row), note)
     }
 
     fn routes(&self) -> Section {
-        let all = &self.0["totals"]["requests"];
         let row = |route: &Value| {
             let fill = ratio(&route["fill_us"], &route["made"]);
             vec![
                 text(&route["route"]),
                 count(&route["requests"]),
-                share(&route["requests"], all),
                 change(&route["requests_of_last_day"], &route["requests_before"]),
                 share(&route["hits"], &route["requests"]),
                 fill.map_or_else(none, number::micros),
                 count(&route["errors"]),
-                share(&route["crawlers"], &route["requests"]),
             ]
         };
         let note = "The change is that of the last day to the day before.";
-        let titles = "The most requested routes|route|#requests|#share|#change|#from memory|\
-             #to make one|#errors|#crawlers";
+        let titles = "The most requested routes|route|#requests|#change|#from memory|\
+             #to make one|#errors";
         table(titles, self.list("routes").iter().map(row), note)
     }
 

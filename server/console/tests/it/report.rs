@@ -108,8 +108,14 @@ fn days_hours_routes_and_times_stand_beside_the_day_before() {
         &routes[1],
         &[("route", "/rare".into()), ("requests", 1.into())],
     );
-    let text = report.report().to_text();
-    for shown in ["2026-11-29 to 2026-11-30", "−25\u{a0}%", "90.0\u{a0}%"] {
+    let text = report.report().to_text().replace('\u{a0}', " ");
+    for shown in [
+        "2026-11-29 to 2026-11-30",
+        "2026-11-30  ",
+        "/articles/{slug}  ",
+        "−25 %",
+        "90.0 %",
+    ] {
         assert!(text.contains(shown), "{shown}: {text}");
     }
     let html = report.report().to_html();

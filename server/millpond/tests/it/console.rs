@@ -129,7 +129,8 @@ fn figures_move_by_themselves_while_a_server_is_under_load() {
             }
         });
         let window = browser.window(&format!("http://{}/", admin(&server)));
-        browser.until(&window, "window.stays = true");
+        let is_there = "document.readyState === 'complete' && location.pathname === '/'";
+        browser.until(&window, &format!("{is_there} && (window.stays = true)"));
         // Two samples after the first one, each by itself.
         let figures = "(document.querySelector('.figures')?.textContent ?? '')";
         let mut before = serde_json::json!("");
