@@ -263,6 +263,11 @@ impl RequestCounter {
         }
     }
 
+    /// Returns the label of a series; that of the merged requests if there is none.
+    pub(crate) fn label(&self, series: SeriesId) -> u32 {
+        self.series[series.0 as usize].key.label
+    }
+
     #[cold]
     fn begin_series(&mut self, key: SeriesKey) -> SeriesId {
         let is_full = self.by_key.len() >= SERIES;

@@ -39,8 +39,9 @@ pub trait Service: 'static {
     }
 
     /// The response was handed to the socket, `body_bytes` of its body at least (fewer than its
-    /// length if the client went away). For the access log; the request's body is already gone.
-    fn done(&self, _request: &Request<'_>, _status: u16, _body_bytes: u64) {}
+    /// length if the client went away). `label` is that of the response, unless it counts in no
+    /// series of its own. For the access log; the request's body is already gone.
+    fn done(&self, _request: &Request<'_>, _status: u16, _body_bytes: u64, _label: u32) {}
 
     /// A request was refused with `status` before it could be given to [`Service::call`].
     fn refused(&self, _peer: SocketAddr, _status: u16) {}

@@ -224,7 +224,7 @@ impl Service for RouteService {
         self.shared.log.is_some()
     }
 
-    fn done(&self, request: &HttpRequest<'_>, status: u16, body_bytes: u64) {
+    fn done(&self, request: &HttpRequest<'_>, status: u16, body_bytes: u64, _label: u32) {
         if let Some(log) = &self.shared.log {
             log.record(&LogLine {
                 client: request.client().address(),

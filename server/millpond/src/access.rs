@@ -107,8 +107,8 @@ impl<S: Service> Service for Logged<S> {
         self.log.is_open.load(Ordering::Relaxed) || self.service.wants_done()
     }
 
-    fn done(&self, request: &Request<'_>, status: u16, body_bytes: u64) {
-        self.service.done(request, status, body_bytes);
+    fn done(&self, request: &Request<'_>, status: u16, body_bytes: u64, label: u32) {
+        self.service.done(request, status, body_bytes, label);
         self.log.record(&LogLine {
             client: request.client().address(),
             method: request.method.as_bytes(),

@@ -378,12 +378,13 @@ impl Exchange {
         } = self;
         output.count_in(&mut host.requests);
         if host.service.wants_done() {
-            output.each_request(|told, status, body_bytes| {
+            output.each_request(|told, series, status, body_bytes| {
+                let label = host.requests.label(series);
                 let request = match told {
                     SentRequest::Decoded(head) => decoder.request(head, Bytes::new(), peer, *now),
                     SentRequest::Cached(cached) => cached.request(peer, *now),
                 };
-                host.notify(|service| service.done(&request, status, body_bytes));
+                host.notify(|service| service.done(&request, status, body_bytes, label));
             });
         }
         output.clear();

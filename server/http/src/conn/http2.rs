@@ -466,8 +466,9 @@ impl Http2 {
             } else if host.service.wants_done()
                 && let Some(status) = stream.status()
             {
-                let request = stream.request(&self.peer, self.now);
-                host.notify(|service| service.done(&request, status, stream.body_bytes()));
+                let request = stream.request(&self.peer, counted.received);
+                let (bytes, label) = (stream.body_bytes(), host.requests.label(counted.series));
+                host.notify(|service| service.done(&request, status, bytes, label));
             }
             self.sources.retain(|source| source.stream != stream.id());
             self.release_stream(&mut host.budgets, stream.id(), stream.is_counted());

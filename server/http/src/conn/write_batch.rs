@@ -151,8 +151,9 @@ impl<S: Service> Connections<S> {
             self.host.requests.note(counted, body_bytes);
             if let Some(exchange) = response.exchange.filter(|_| response.is_reported) {
                 let request = exchange.request(&connection.peer, received);
+                let (status, label) = (response.status, self.host.requests.label(counted.series));
                 self.host
-                    .notify(|service| service.done(&request, response.status, body_bytes));
+                    .notify(|service| service.done(&request, status, body_bytes, label));
             }
             return self.host.become_idle(connection, received);
         }

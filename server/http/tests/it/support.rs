@@ -195,7 +195,7 @@ impl Service for App {
         self.is_told
     }
 
-    fn done(&self, request: &Request<'_>, status: u16, body_bytes: u64) {
+    fn done(&self, request: &Request<'_>, status: u16, body_bytes: u64, _label: u32) {
         if request.path == "/panic-in-log" {
             panic!("asked for");
         }
