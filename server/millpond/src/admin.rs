@@ -104,7 +104,7 @@ const SUMS: [SiteFigure; 31] = [
     ("fills", TOTAL, "Fills that ran and ended.", |site| site.admission.finished),
     ("fills_refused", TOTAL, "Fills refused at arrival.", |site| site.admission.refused),
     ("fills_expired", TOTAL, "Fills refused after they had waited too long.", |site| site.admission.expired),
-    ("fills_unproven", TOTAL, "Fills not kept: only a stranger had asked, and there was no room.", |site| site.store.unproven),
+    ("fills_unproven", TOTAL, "Fills not kept: they may never be asked for again, and there was no room.", |site| site.store.unproven),
     ("live_streams", "", "Clients that look at live pages.", |site| site.live.streams as u64),
     ("live_pages", "", "Live pages that they look at.", |site| site.live.pages as u64),
     ("live_events", TOTAL, "Changes of live pages that were sent.", |site| site.live.events),

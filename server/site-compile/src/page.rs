@@ -463,10 +463,16 @@ struct HitSlot {
     hits: AtomicU64,
 }
 
+/// Fills by which the use of keeping a page is judged, again and again.
+const JUDGED: u64 = 100;
+
 /// Counts of a page's requests.
 #[derive(Debug, Default)]
 pub struct Counters {
     hits: [HitSlot; SLOTS],
+    /// Hits at the last judgement, and the judgement.
+    judged_hits: AtomicU64,
+    is_useless: AtomicBool,
     pub misses: AtomicU64,
     pub waits: AtomicU64,
     pub bypassed: AtomicU64,
@@ -489,6 +495,23 @@ impl Counters {
             .iter()
             .map(|slot| slot.hits.load(Ordering::Relaxed))
             .sum()
+    }
+
+    /// Counts a request that made the page.
+    pub fn miss(&self) {
+        let misses = self.misses.fetch_add(1, Ordering::Relaxed) + 1;
+        if misses.is_multiple_of(JUDGED) {
+            let hits = self.hits();
+            let since = hits.saturating_sub(self.judged_hits.swap(hits, Ordering::Relaxed));
+            let is_useless = since * 10 < since + JUDGED;
+            self.is_useless.store(is_useless, Ordering::Relaxed);
+        }
+    }
+
+    /// True if fewer than a tenth of the requests around the last hundred fills were hits: the
+    /// addresses of the route hardly repeat, or do not stay in memory until they do.
+    pub fn is_useless(&self) -> bool {
+        self.is_useless.load(Ordering::Relaxed)
     }
 
     /// Returns how long a fill takes on average; none before the first.

@@ -121,7 +121,7 @@ impl Ask {
                 }
             },
             JoinOutcome::Lead(mut permit) => {
-                if why == MissReason::Absent && self.arrival.priority >= Priority::Stranger {
+                if why == MissReason::Absent && self.may_never_be_asked_for() {
                     permit.unproven();
                 }
                 self.lead(permit, why).await
@@ -129,6 +129,15 @@ impl Ask {
             JoinOutcome::Alone => self.answer_privately().await,
             JoinOutcome::Refused => self.fail(&PageFailure::BUSY),
         }
+    }
+
+    /// True if the page is hardly asked for again: a stranger asks, or those of its route do not
+    /// repeat. A page that clients look at is.
+    fn may_never_be_asked_for(&self) -> bool {
+        let is_rare =
+            self.arrival.priority >= Priority::Stranger || self.page.counters.is_useless();
+        let live = &self.core.live;
+        is_rare && !(live.is_live(&self.page) && live.find(&self.key).is_some())
     }
 
     /// The answer of a page that could not be made: an error, or where the owner allows it
@@ -187,7 +196,7 @@ impl Ask {
             Ok(made) => made,
             Err(failure) => return self.fail(&failure),
         };
-        self.page.counters.misses.fetch_add(1, Ordering::Relaxed);
+        self.page.counters.miss();
         match made {
             MadePage::Shared(value, outcome) => {
                 let made = |outcome| CacheStatus::Made(why, Some(outcome));

@@ -41,7 +41,8 @@ pub enum FillOutcome {
     Fenced,
     /// The epoch in which the fill began is over.
     Outlived,
-    /// Only a [stranger](Permit::unproven) has asked, and there is no room. All who wait got it.
+    /// It may [never be asked for again](Permit::unproven), and there is no room. All who wait got
+    /// it.
     Unproven,
 }
 
@@ -92,9 +93,9 @@ impl<V: Value, F: Feed> Permit<V, F> {
         self.provenance.is_renewable = true;
     }
 
-    /// Declares that a request asks for the value which may be the only one ever: a crawler's. If
-    /// the store is full, the value is then kept only when it is asked for again, so that it takes
-    /// no other value's place.
+    /// Declares that a request asks for the value which may be the only one ever: a crawler's, or
+    /// one of a kind whose values hardly repeat. If the store is full, the value is then kept only
+    /// when it is asked for again, so that it takes no other value's place.
     pub fn unproven(&mut self) {
         self.provenance.is_unproven = true;
     }

@@ -77,4 +77,5 @@ mod tokens;
 mod undeclared;
 mod upload_faults;
 mod uploads;
+mod useless;
 mod values;
