@@ -336,6 +336,9 @@ fn miss_sentence(found: &StoredExplanation) -> String {
         Err(MissReason::Absent) => {
             "it has not been asked for yet, was evicted, or cannot be kept".to_owned()
         }
+        Err(MissReason::Invalidated) if found.ended_by.is_none() => {
+            "a change that is no longer remembered has touched what it depends on, or the owner has ended it".to_owned()
+        }
         Err(MissReason::Invalidated) => "a change has touched what it depends on".to_owned(),
         Err(MissReason::Epoch) => {
             format!("a new epoch has begun: {}", found.feed.epoch_reason)

@@ -237,14 +237,25 @@ impl Sites {
         target: &str,
         visitor: ExplainedVisitor<'_>,
     ) -> Result<Option<serde_json::Value>, String> {
-        let at = match &self.names {
-            Some(names) => names.find(host),
-            None => Some(0),
-        };
-        let named = at.and_then(|at| self.all().get(at));
-        named
+        self.named(host)
             .map(|named| named.site.explain(target, visitor))
             .transpose()
+    }
+
+    /// Ends what is in memory of the page for `target` at `host`, and returns how many pages and
+    /// results ended; `None` if no page is there.
+    #[must_use]
+    pub fn purge_address(&self, host: Option<&str>, target: &str) -> Option<usize> {
+        self.named(host)?.site.purge_address(target)
+    }
+
+    /// Returns the site that has a host.
+    fn named(&self, host: Option<&str>) -> Option<&NamedSite> {
+        let at = match &self.names {
+            Some(names) => names.find(host)?,
+            None => 0,
+        };
+        self.all().get(at)
     }
 
     /// Stops all sites; blocks until all is done.

@@ -34,6 +34,7 @@ mod labels;
 mod live;
 mod log;
 mod opening;
+mod purge;
 mod service;
 mod session;
 mod site;

@@ -78,6 +78,17 @@ impl<V, F: Feed> Index<V, F> {
         }
     }
 
+    /// Returns the entries with these keys. Locks one shard after the other.
+    pub(crate) fn select(&self, is_wanted: impl Fn(&[u8]) -> bool) -> Vec<Arc<StoredEntry<V, F>>> {
+        let mut selected = Vec::new();
+        for shard in &self.shards {
+            let shard = shard.read();
+            let wanted = shard.iter().filter(|entry| is_wanted(&entry.key));
+            selected.extend(wanted.cloned());
+        }
+        selected
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.shards.iter().map(|shard| shard.read().len()).sum()
     }

@@ -4,6 +4,7 @@ use std::{task::Waker, time::Duration};
 
 use crate::{
     Change, Config, Feed, FlightWaiter, Hit, MissReason, Permit, Sink, Stats, Tag, Value,
+    ahead::Detection,
     entry::Present,
     flight::Flight,
     history::TouchedSummary,
@@ -224,6 +225,23 @@ impl<V: Value, F: Feed> Store<V, F> {
             ledger.grow(&self.index, &entry, bytes, &mut leaving);
         }
         drop(ledger);
+    }
+
+    /// Ends the values under these keys, as a change does that touches them, and returns how many
+    /// ended. Reads all keys, so it is for people and not for requests. A value that is being made
+    /// is stored all the same: it may have been read before this call.
+    pub fn end(&self, is_wanted: impl Fn(&[u8]) -> bool) -> usize {
+        let now = Boottime::now();
+        let mut ended = self.index.select(is_wanted);
+        ended.retain(|entry| entry.valid(now).is_ok());
+        let mut ledger = self.lock();
+        for entry in &ended {
+            entry.dead.store(true, Ordering::Release);
+            ledger.ahead.examine_ended(entry, Detection::Marked, now);
+        }
+        ledger.stats.invalidated += ended.len() as u64;
+        self.unlock_and_notify(ledger);
+        ended.len()
     }
 
     /// Counters and gauges.

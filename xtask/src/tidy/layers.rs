@@ -93,7 +93,7 @@ const LAYERS: [(&str, &[&str]); 6] = [
         "service",
         "data watch",
         "opening check backup",
-        "site explain",
+        "site explain purge",
         "dev hosts",
     ]),
 ];

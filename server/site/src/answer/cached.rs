@@ -94,8 +94,7 @@ pub(crate) fn page_key<'v>(
     vary: impl Fn(&str) -> Option<Cow<'v, [u8]>>,
 ) -> Result<(), BadParam> {
     key.clear();
-    begin_page_key(key, generation, page);
-    given.push_keys(&page.params, key)?;
+    push_page_address(key, generation, page, given)?;
     // As they are, and not as the queries are given them: the template may show them.
     let claims = page.needs.claims(session.map(Session::claims));
     claims.for_each(|claim| push_key(key, claim.unwrap_or(&Value::Null)));
@@ -106,6 +105,17 @@ pub(crate) fn page_key<'v>(
         }
     }
     Ok(())
+}
+
+/// Writes the beginning that the keys of a page for these parameters share: all visitors' keys.
+pub(crate) fn push_page_address(
+    key: &mut Vec<u8>,
+    generation: u32,
+    page: &Page,
+    given: &Given<'_>,
+) -> Result<(), BadParam> {
+    begin_page_key(key, generation, page);
+    given.push_keys(&page.params, key)
 }
 
 fn begin_page_key(key: &mut Vec<u8>, generation: u32, page: &Page) {

@@ -82,3 +82,24 @@ fn the_feed_reports_its_age_and_why_its_epoch_began() {
     assert_eq!(over.feed.epoch_reason, "the schema has changed");
     assert_eq!((over.feed.epoch, over.feed.position), (1, None));
 }
+
+#[test]
+fn an_end_by_the_owner_is_that_of_the_named_keys_alone() {
+    let store = store(Config::default());
+    for key in [&b"page 1"[..], b"page 1 of one", b"page 2"] {
+        keep(&store, key, vec![Tag::narrow(2)]);
+    }
+    let is_ended = |key: &[u8]| key.starts_with(b"page 1");
+    assert_eq!(store.end(is_ended), 2);
+    assert_eq!(store.end(is_ended), 0, "they have ended");
+    let state = |key: &[u8]| store.explain(key, NOW).state;
+    assert_eq!(state(b"page 1"), Err(MissReason::Invalidated));
+    assert_eq!(state(b"page 1 of one"), Err(MissReason::Invalidated));
+    assert_eq!(state(b"page 2"), Ok(()));
+    assert_eq!(store.stats().invalidated, 2);
+    // A change of what it depended on, and another value, are as before.
+    apply(&store, 1, vec![Tag::narrow(2)]);
+    keep(&store, b"page 1", vec![Tag::narrow(2)]);
+    assert_eq!(state(b"page 1"), Ok(()));
+    assert_eq!(state(b"page 2"), Err(MissReason::Invalidated));
+}
