@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use millpond_db::{Bind, Call, Database, Error, Expect, Query, WriteStep, block_on};
-use millpond_site::{Config, DatabaseUrl, Problem, Site, SiteOptions};
+use millpond_site::{Config, DAMAGED, DatabaseUrl, Problem, Site, SiteOptions};
 use serde_json::{Value, json};
 
 use crate::files::{FILES, SETTINGS};
@@ -270,7 +270,7 @@ fn is_damage(problem: &Problem) -> bool {
 /// Renames a damaged file, with what SQLite keeps beside it. An older one is replaced, so that
 /// there is at most one.
 fn set_aside(file: &Path) -> std::io::Result<PathBuf> {
-    let aside = file.with_extension("damaged.db");
+    let aside = file.with_extension(DAMAGED);
     for ending in ["", "-wal", "-shm"] {
         let named = |path: &Path| {
             let mut name = path.as_os_str().to_owned();

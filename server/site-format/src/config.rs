@@ -44,7 +44,7 @@ pub use data::DataFolder;
 pub use database::{DatabaseUrl, PostgresUrl};
 pub use files::{FileSettings, KEEP};
 pub use hosts::{Host, HostName, MAX_NAME};
-pub use kept_file::KeptFile;
+pub use kept_file::{DAMAGED, KeptFile};
 pub use live::LiveSettings;
 pub use session::{SHORTEST_KEY, Secret, SessionSettings};
 pub use statics::StaticOptions;

@@ -17,7 +17,10 @@ use std::{
 
 use crate::{session::KEY_FILE, uploads::PARTS};
 use folder::FolderCopy;
-use millpond_site_format::{Config, DatabaseUrl, Problem, config::UPLOAD_FOLDER};
+use millpond_site_format::{
+    Config, DatabaseUrl, Problem,
+    config::{DAMAGED, UPLOAD_FOLDER},
+};
 
 /// The result of a backup.
 #[derive(Clone, Debug, Default)]
@@ -55,7 +58,7 @@ pub fn back_up(
     let root = dir.canonicalize().map_err(|error| failed(dir, &error))?;
     let sources = sources(&root, config)?;
     let partial = Partial::make(&root, to)?;
-    let mut copy = FolderCopy::new(&root, left_out(&root, &sources), stop);
+    let mut copy = FolderCopy::new(&root, left_out(&root, config, &sources), stop);
     for source in &sources {
         let uploads = source.inside.join(UPLOAD_FOLDER);
         if root.join(&uploads).exists() {
@@ -168,18 +171,29 @@ impl CopiedSite {
 }
 
 /// Files that the server makes again, and the database, which is not copied as a file.
-fn left_out(root: &Path, sources: &[CopiedSite]) -> HashSet<PathBuf> {
+fn left_out(root: &Path, config: &Config, sources: &[CopiedSite]) -> HashSet<PathBuf> {
     let mut all = HashSet::new();
+    let mut leave_out = |database: &Path| {
+        for ending in ["", "-wal", "-shm", "-journal"] {
+            let mut name = database.as_os_str().to_owned();
+            name.push(ending);
+            all.insert(PathBuf::from(name));
+        }
+    };
+    let sites = sources.iter();
+    let sites = sites.map(|source| (root.join(&source.inside), &source.config));
+    for (dir, config) in sites.chain([(root.to_owned(), config)]) {
+        if let Some(history) = config.history(&dir) {
+            let history = without_links(&history);
+            leave_out(&history);
+            leave_out(&history.with_extension(DAMAGED));
+        }
+    }
+    for source in sources {
+        leave_out(&source.database);
+    }
     for source in sources {
         let dir = root.join(&source.inside);
-        let history = source.config.history(&dir).map(|path| without_links(&path));
-        for database in [&source.database].into_iter().chain(&history) {
-            for ending in ["", "-wal", "-shm", "-journal"] {
-                let mut name = database.as_os_str().to_owned();
-                name.push(ending);
-                all.insert(name.into());
-            }
-        }
         // Litestream's own record of the file, which fits no copy of it.
         let name = source.database.file_name().unwrap_or_default();
         let litestream = format!(".{}-litestream", name.to_string_lossy());

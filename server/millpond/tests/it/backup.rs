@@ -93,6 +93,9 @@ fn assert_whole(backup: &Path) -> Vec<(String, String)> {
 #[test]
 fn a_backup_beside_writers_without_a_pause_has_all_that_was_acknowledged() {
     let (site, to) = (site(), tempfile::tempdir().unwrap());
+    for damaged in ["site.history.damaged.db", "site.history.damaged.db-wal"] {
+        write(site.path(), damaged, "figures of the past");
+    }
     let server = serve(site.path());
     let acknowledged = AtomicUsize::new(0);
     let ended = AtomicUsize::new(0);
@@ -143,6 +146,8 @@ fn a_backup_beside_writers_without_a_pause_has_all_that_was_acknowledged() {
             "site.db-wal",
             "site.db-shm",
             "site.db.warm",
+            "site.history.damaged.db",
+            "site.history.damaged.db-wal",
             "uploads/.parts",
         ] {
             assert!(!backup.join(left_out).exists(), "{left_out}");

@@ -11,6 +11,9 @@ use super::{Config, DatabaseUrl, value};
 pub(super) const WARM: &str = ".warm";
 pub(super) const HISTORY: &str = ".db";
 
+/// The ending of a damaged history, in place of `.db`.
+pub const DAMAGED: &str = "damaged.db";
+
 /// Place of a file that the server keeps, `cache.warm_list` or `admin.history`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum KeptFile {
