@@ -14,6 +14,9 @@ macro_rules! files {
 /// The files of the site but for its settings, by their paths in it.
 pub const FILES: EmbeddedFiles = files! {
     "migrations/0001_history.sql",
+    "migrations/0002_requests.sql",
+    "migrations/0003_alerts.sql",
+    "migrations/0004_clock.sql",
     "pages/404.html",
     "pages/index.html",
     "pages/index.sql",
@@ -21,6 +24,8 @@ pub const FILES: EmbeddedFiles = files! {
     "pages/now.sql",
     "pages/purge.html",
     "pages/purge.sql",
+    "pages/requests.html",
+    "pages/requests.sql",
     "pages/routes.html",
     "pages/routes.sql",
     "pages/routes/[id].html",

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use millpond_db::{Bind, Call, Database, Error, Expect, Query, WriteStep, block_on};
+use millpond_db::{Bind, Call, Database, Error, Expect, Query, ResultRows, WriteStep, block_on};
 use millpond_site::{Config, DAMAGED, DatabaseUrl, Problem, Site, SiteOptions};
 use serde_json::{Value, json};
 
@@ -18,6 +18,9 @@ const MOST_ROUTES: u64 = 100;
 /// The explanations that are kept.
 const MOST_EXPLAINED: i64 = 50;
 
+/// The last requests that are shown.
+const MOST_SEEN: u64 = 5_000;
+
 /// Statements of a sample, in their order, each with what it needs.
 const STATEMENTS: [(Needs, &str); 12] = [
     (Needs::Figures, include_str!("sql/sample.sql")),
@@ -28,11 +31,11 @@ const STATEMENTS: [(Needs, &str); 12] = [
     (Needs::Nothing, include_str!("sql/gone_facts.sql")),
     (Needs::Nothing, include_str!("sql/certificates.sql")),
     (Needs::Nothing, include_str!("sql/gone_certificates.sql")),
+    // Behind the figures, so that a page which shows the newest time shows them too.
+    (Needs::Nothing, include_str!("sql/clock.sql")),
     (Needs::Figures, include_str!("sql/prune_samples.sql")),
     (Needs::Figures, include_str!("sql/prune_durations.sql")),
     (Needs::Routes, include_str!("sql/prune_routes.sql")),
-    // Last, so that a page which shows the newest time shows the figures too.
-    (Needs::Nothing, include_str!("sql/clock.sql")),
 ];
 /// Names of routes that nothing in the history has; looked for at the start.
 const PRUNE_NAMES: &str = include_str!("sql/prune_names.sql");
@@ -40,6 +43,17 @@ const PRUNE_NAMES: &str = include_str!("sql/prune_names.sql");
 const EXPLAINED: [&str; 2] = [
     include_str!("sql/explained.sql"),
     include_str!("sql/prune_explained.sql"),
+];
+/// The last requests, and the end of older ones.
+const SEEN: [&str; 2] = [
+    include_str!("sql/seen.sql"),
+    include_str!("sql/prune_seen.sql"),
+];
+/// The end of alerts without a rule, new ones, and the states of all.
+const ALERTS: [&str; 3] = [
+    include_str!("sql/gone_alerts.sql"),
+    include_str!("sql/known_alerts.sql"),
+    include_str!("sql/alerts.sql"),
 ];
 /// Tables that are read through at the start: damage in one shows.
 const TABLES: [&str; 4] = ["sample", "duration", "route_sample", "fact"];
@@ -126,6 +140,8 @@ pub struct History {
     database: Database,
     statements: Vec<(Needs, Query)>,
     explained: [Query; 2],
+    seen: [Query; 2],
+    alerts: [Query; 3],
     log: fn(&str),
     /// True while samples cannot be written, which is told once.
     is_failing: AtomicBool,
@@ -158,12 +174,52 @@ impl History {
         let steps = statements
             .filter(|(needs, _)| sample.has(*needs))
             .map(|(_, query)| step(query, Expect::Exec, |name| sample.value(name)));
-        match block_on(self.database.write(steps.collect())) {
-            Ok(_) => {
+        self.written(steps.collect()).is_some()
+    }
+
+    /// Writes the last requests; without any, those that are there go.
+    pub(crate) fn write_seen(&self, requests: &[Value]) -> bool {
+        let kept = if requests.is_empty() { 0 } else { MOST_SEEN };
+        let value = |name: &str| match name {
+            "requests" => json!(requests).into(),
+            _ => i64::try_from(kept).unwrap_or(i64::MAX).into(),
+        };
+        let steps = self.seen.iter();
+        let steps = steps.map(|query| step(query, Expect::Exec, value));
+        self.written(steps.collect()).is_some()
+    }
+
+    /// Holds rules against the figures of the minute that ends now, `passed` milliseconds after the
+    /// last look, on a machine with `cores`. Returns what turned, as it is told.
+    pub(crate) fn hold_alerts(&self, rules: &Value, [now, passed, cores]: [u64; 3]) -> Vec<Value> {
+        let number = |number: u64| i64::try_from(number).unwrap_or(i64::MAX).into();
+        let value = |name: &str| match name {
+            "now" => number(now),
+            "passed" => number(passed),
+            "cores" => number(cores),
+            _ => rules.clone().into(),
+        };
+        let steps = self.alerts.iter();
+        let steps = steps.map(|query| step(query, Expect::Many, value));
+        let results = self.written(steps.collect()).unwrap_or_default();
+        let texts = results
+            .iter()
+            .flat_map(|result| result.rows.iter().flatten());
+        let turned = texts.filter_map(|text| match text {
+            millpond_db::Value::Text(json) => serde_json::from_str(json).ok(),
+            _ => None,
+        });
+        turned.collect()
+    }
+
+    /// Writes in one transaction, and says once when that does not succeed.
+    fn written(&self, steps: Vec<WriteStep>) -> Option<Vec<ResultRows>> {
+        match block_on(self.database.write(steps)) {
+            Ok(written) => {
                 if self.is_failing.swap(false, Ordering::Relaxed) {
                     (self.log)("the history of figures is written again");
                 }
-                true
+                Some(written.results)
             }
             Err(error) => {
                 if !self.is_failing.swap(true, Ordering::Relaxed) {
@@ -171,7 +227,7 @@ impl History {
                         "the history of figures cannot be written, and the site is served on: {error}"
                     ));
                 }
-                false
+                None
             }
         }
     }
@@ -254,6 +310,12 @@ fn try_open(file: &Path, log: fn(&str)) -> Result<(Arc<Site>, History), Vec<Prob
     let history = History {
         statements: statements?,
         explained: [prepare(EXPLAINED[0])?, prepare(EXPLAINED[1])?],
+        seen: [prepare(SEEN[0])?, prepare(SEEN[1])?],
+        alerts: [
+            prepare(ALERTS[0])?,
+            prepare(ALERTS[1])?,
+            prepare(ALERTS[2])?,
+        ],
         database: database.clone(),
         log,
         is_failing: AtomicBool::new(false),

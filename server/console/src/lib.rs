@@ -8,22 +8,26 @@
 //! - `sampler`: what has been added since the sample before, and the thread that takes samples;
 //! - `history`: the file, and what is written to it;
 //! - `report`: the history as a report, for `millpond stats` and each night;
+//! - `alerts`: rules that are held against the history; `webhooks`: what is posted of them;
 //! - `files`: the pages, which are in `site/` and built into the program;
 //! - `service`: requests for the console, and what its pages may ask the server to do.
 
+mod alerts;
 mod files;
 mod history;
 mod report;
 mod sampler;
 mod service;
 mod source;
+mod webhooks;
 
 use std::io;
 use std::path::Path;
+use std::sync::atomic::AtomicU64;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use millpond_site::{Problem, Site, Sites};
+use millpond_site::{AlertRule, Problem, Sites};
 
 pub use files::FILES;
 pub use history::History;
@@ -35,7 +39,9 @@ pub use source::{
     Totals,
 };
 
+use alerts::Alerts;
 use sampler::SamplerThread;
+use webhooks::Webhooks;
 
 /// The time between two samples.
 pub const INTERVAL: Duration = Duration::from_secs(10);
@@ -45,12 +51,13 @@ pub struct Console {
     sites: Sites,
     history: Arc<History>,
     controls: Arc<dyn Controls>,
+    last_look: Arc<AtomicU64>,
     thread: Mutex<Option<SamplerThread>>,
 }
 
 impl Console {
-    /// Opens the history in `file`, and takes a sample in each `interval`. A file that is damaged
-    /// is set aside, and a new one is begun. `log` tells the owner.
+    /// Opens the history in `file`, takes a sample in each `interval`, and holds it against
+    /// `rules`. A file that is damaged is set aside, and a new one is begun. `log` tells the owner.
     ///
     /// # Errors
     /// The file cannot be made or written; there is no thread.
@@ -58,17 +65,15 @@ impl Console {
         file: &Path,
         source: impl FigureSource,
         controls: impl Controls,
+        rules: Vec<AlertRule>,
         interval: Duration,
         log: fn(&str),
     ) -> Result<Self, Vec<Problem>> {
-        let (site, history) = History::open(file, log)?;
-        let history = Arc::new(history);
-        let sampler = Sampler::new(source, Arc::clone(&history));
-        let thread = SamplerThread::start(sampler, interval).map_err(|error: io::Error| {
-            let message = format!("the thread that takes samples cannot start: {error}");
-            vec![Problem::new(file, message)]
-        })?;
-        Ok(Self::of(site, history, controls, Some(thread)))
+        let (mut console, sampler) = Self::without_thread(file, source, controls, rules, log)?;
+        let thread = SamplerThread::start(sampler, interval);
+        let thread = thread.map_err(|error| no_thread(file, &error))?;
+        console.thread = Mutex::new(Some(thread));
+        Ok(console)
     }
 
     /// A console whose samples the caller takes.
@@ -79,26 +84,25 @@ impl Console {
         file: &Path,
         source: S,
         controls: impl Controls,
+        rules: Vec<AlertRule>,
         log: fn(&str),
     ) -> Result<(Self, Sampler<S>), Vec<Problem>> {
         let (site, history) = History::open(file, log)?;
-        let history = Arc::new(history);
-        let sampler = Sampler::new(source, Arc::clone(&history));
-        Ok((Self::of(site, history, controls, None), sampler))
-    }
-
-    fn of(
-        site: Arc<Site>,
-        history: Arc<History>,
-        controls: impl Controls,
-        thread: Option<SamplerThread>,
-    ) -> Self {
-        Self {
+        let (history, last_look) = (Arc::new(history), Arc::<AtomicU64>::default());
+        let controls: Arc<dyn Controls> = Arc::new(controls);
+        let urls = rules.iter().filter_map(|rule| rule.webhook.as_ref());
+        let webhooks = Webhooks::start(urls, &controls, log);
+        let webhooks = webhooks.map_err(|error| no_thread(file, &error))?;
+        let alerts = Alerts::new(rules, webhooks, log);
+        let sampler = Sampler::new(source, Arc::clone(&history), alerts, Arc::clone(&last_look));
+        let console = Self {
             sites: site.into(),
             history,
-            controls: Arc::new(controls),
-            thread: Mutex::new(thread),
-        }
+            controls,
+            last_look,
+            thread: Mutex::default(),
+        };
+        Ok((console, sampler))
     }
 
     /// Returns a service for one worker.
@@ -108,6 +112,7 @@ impl Console {
             self.sites.service(),
             Arc::clone(&self.history),
             Arc::clone(&self.controls),
+            Arc::clone(&self.last_look),
         )
     }
 
@@ -126,4 +131,9 @@ impl Console {
         drop(thread);
         self.sites.stop();
     }
+}
+
+fn no_thread(file: &Path, error: &io::Error) -> Vec<Problem> {
+    let message = format!("a thread of the console cannot start: {error}");
+    vec![Problem::new(file, message)]
 }

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::io;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
@@ -11,6 +12,7 @@ use base_clock::{Boottime, SECOND};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
+use crate::alerts::Alerts;
 use crate::history::{History, HistorySample};
 use crate::{FigureSource, RouteTotals, Totals};
 
@@ -20,10 +22,23 @@ const ROUTES_EVERY: u32 = 6;
 /// Counts of a route that outlive a reading of the folder.
 const OF_ANSWERS: [&str; 2] = ["errors", "crawlers"];
 
+/// How long the last requests are held after their page was asked for. A page that is looked at is
+/// asked for again after each sample.
+const LOOKS_FOR: Duration = Duration::from_mins(1);
+/// The time between two looks at the last requests.
+const TICK: Duration = Duration::from_secs(1);
+
 /// Takes samples. Times are given by the caller.
 pub struct Sampler<S> {
     source: S,
     history: Arc<History>,
+    alerts: Alerts,
+    /// When the page of the last requests was asked for, in nanoseconds; zero for never.
+    last_look: Arc<AtomicU64>,
+    /// True while the last requests are held.
+    is_watching: bool,
+    /// True if the history has none of them.
+    is_clear: bool,
     started: u64,
     /// The totals that the history has, and the moment at which they were read.
     kept: Option<(Figures, Boottime)>,
@@ -40,10 +55,20 @@ struct Figures {
 }
 
 impl<S: FigureSource> Sampler<S> {
-    pub(crate) fn new(source: S, history: Arc<History>) -> Self {
+    pub(crate) fn new(
+        source: S,
+        history: Arc<History>,
+        alerts: Alerts,
+        last_look: Arc<AtomicU64>,
+    ) -> Self {
         Self {
             source,
             history,
+            alerts,
+            last_look,
+            is_watching: false,
+            // One that was killed may have left some.
+            is_clear: false,
             started: 0,
             kept: None,
             routes: HashMap::new(),
@@ -62,6 +87,7 @@ impl<S: FigureSource> Sampler<S> {
             self.routes = by_route(self.source.routes());
             let begin = HistorySample::begin(at, &self.source.facts(), &self.source.certificates());
             self.history.write(&begin);
+            self.alerts.look(&self.history, at, Duration::ZERO);
             self.kept = Some((figures, now));
             return;
         };
@@ -90,10 +116,33 @@ impl<S: FigureSource> Sampler<S> {
             certificates: json!(self.source.certificates()),
         };
         if self.history.write(&sample) {
+            if !is_ending {
+                self.alerts.look(&self.history, at, span);
+            }
             self.kept = Some((figures, now));
             if let Some(routes) = routes {
                 (self.routes, self.age) = (routes, 0);
             }
+        }
+    }
+
+    /// Shows the requests since the last call while their page is looked at, and forgets them
+    /// after that.
+    pub fn show_requests(&mut self, now: Boottime) {
+        let last_look = Boottime::from_nanos(self.last_look.load(Ordering::Relaxed));
+        let is_watched = now.since(last_look) < LOOKS_FOR && last_look.as_nanos() > 0;
+        if is_watched != self.is_watching {
+            self.is_watching = is_watched;
+            self.source.watch_requests(is_watched);
+        }
+        if is_watched {
+            let requests = self.source.take_requests();
+            if !requests.is_empty() {
+                self.is_clear = false;
+                self.history.write_seen(&requests);
+            }
+        } else if !self.is_clear {
+            self.is_clear = self.history.write_seen(&[]);
         }
     }
 
@@ -185,16 +234,23 @@ impl SamplerThread {
     ) -> io::Result<Self> {
         let (stop, stopped) = channel::<()>();
         let run = move || {
+            let mut due = Boottime::now();
             loop {
                 let (at, now) = (base_clock::unix_nanos() / SECOND, Boottime::now());
-                sampler.sample(at, now);
-                match stopped.recv_timeout(interval) {
+                if now >= due {
+                    sampler.sample(at, now);
+                    due = now.plus(interval);
+                }
+                sampler.show_requests(now);
+                match stopped.recv_timeout(interval.min(TICK)) {
                     Err(RecvTimeoutError::Timeout) => {}
                     _ => break,
                 }
             }
             sampler.hurry();
             sampler.sample(base_clock::unix_nanos() / SECOND, Boottime::now());
+            // The page is not looked at any more.
+            sampler.show_requests(Boottime::NEVER);
         };
         let thread = thread::Builder::new().name("history".to_owned());
         Ok(Self {

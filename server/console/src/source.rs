@@ -22,6 +22,13 @@ pub trait FigureSource: Send + 'static {
 
     /// Returns the certificates that are shown or awaited.
     fn certificates(&self) -> Vec<CertificateState>;
+
+    /// Begins to hold the last requests, or ends it.
+    fn watch_requests(&self, is_watched: bool);
+
+    /// Takes the requests that were held since the last call, the oldest first: objects with the
+    /// columns of the table `seen`.
+    fn take_requests(&self) -> Vec<Value>;
 }
 
 /// Acts for the owner.
@@ -35,6 +42,15 @@ pub trait Controls: Send + Sync + 'static {
 
     /// Ends all pages and results that are kept in memory.
     fn purge(&self);
+
+    /// Ends those of one address of a host, and returns how many; `None` if no page is there.
+    fn purge_address(&self, host: Option<&str>, target: &str) -> Option<usize>;
+
+    /// Posts JSON to a URL. Blocks until it is answered, for some seconds at most.
+    ///
+    /// # Errors
+    /// Why it was not delivered.
+    fn post(&self, url: &str, json: &str) -> Result<(), String>;
 }
 
 /// Figures of a server as a whole.

@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime};
 
-use millpond_certificates::{Certificates, ServedCertificate};
+use millpond_certificates::{Certificates, ServedCertificate, WebClient};
 use millpond_console::{
     CertificateState, Console, Controls, Counts, Fact, FigureSource, Gauges, INTERVAL, RouteCounts,
     RouteTotals, Totals,
@@ -15,6 +15,7 @@ use millpond_process::ProcessFigures;
 use millpond_site::{Config, ExplainedVisitor, RouteName, RouteStats, SiteStats, Sites};
 use serde_json::Value;
 
+use crate::access::AccessSlot;
 use crate::acme::RenewalFailures;
 use crate::output::log;
 
@@ -24,13 +25,23 @@ pub(crate) fn start(
     dir: &Path,
     config: &Config,
     sites: &Arc<Sites>,
-    served: &Arc<WorkerGroup>,
+    (served, access): (&Arc<WorkerGroup>, &Arc<AccessSlot>),
     certificates: Option<(Arc<Certificates>, RenewalFailures)>,
 ) -> Option<Arc<Console>> {
     let file = config.history(dir)?;
-    if config.database.file() == Some(&*file) {
+    let folder = file.parent().and_then(|folder| folder.canonicalize().ok());
+    let is_served = config.hosts.iter().any(|host| {
+        let files = host.site.join("static").canonicalize();
+        files.is_ok_and(|files| folder.iter().any(|folder| folder.starts_with(&files)))
+    });
+    let fault = match config.database.file() == Some(&*file) {
+        true => "names the database of the site",
+        false if is_served => "would be served to all visitors",
+        false => "",
+    };
+    if !fault.is_empty() {
         log(format_args!(
-            "warning: there is no console: admin.history names the database of the site"
+            "warning: there is no console: admin.history {fault}"
         ));
         return None;
     }
@@ -38,13 +49,16 @@ pub(crate) fn start(
     let source = ServerSource {
         sites: Arc::clone(sites),
         served: Arc::clone(served),
+        access: Arc::clone(access),
         certificates,
+        counted: Mutex::default(),
         shown: hosts.map(|host| host.shown.display().to_string()).collect(),
         max_staleness: config.max_staleness,
     };
     let controls = SiteControls(Arc::clone(sites));
     let tell = |line: &str| log(format_args!("millpond: {line}"));
-    match Console::start(&file, source, controls, INTERVAL, tell) {
+    let rules = config.alerts.clone();
+    match Console::start(&file, source, controls, rules, INTERVAL, tell) {
         Ok(console) => Some(Arc::new(console)),
         Err(problems) => {
             for problem in problems {
@@ -64,6 +78,19 @@ impl Controls for SiteControls {
 
     fn purge(&self) {
         self.0.purge();
+    }
+
+    fn purge_address(&self, host: Option<&str>, target: &str) -> Option<usize> {
+        self.0.purge_address(host, target)
+    }
+
+    fn post(&self, url: &str, json: &str) -> Result<(), String> {
+        let client = WebClient::new(url, "alert.webhook").map_err(|error| error.to_string())?;
+        let field = ("content-type".to_owned(), "application/json".to_owned());
+        match client.post(&[field], json.into())? {
+            200..=299 => Ok(()),
+            status => Err(format!("it answers with {status}")),
+        }
     }
 }
 
@@ -113,10 +140,51 @@ const OF_HTTP: [FactRow<Stats>; 7] = [
 struct ServerSource {
     sites: Arc<Sites>,
     served: Arc<WorkerGroup>,
+    access: Arc<AccessSlot>,
     certificates: Option<(Arc<Certificates>, RenewalFailures)>,
+    /// The counts of each site.
+    counted: Mutex<Vec<SiteCounts>>,
     /// The folders of several sites; empty for a single one.
     shown: Vec<String>,
     max_staleness: Duration,
+}
+
+/// Counts of a site's pages: hits, misses, waits, bypassed, made, and the microseconds that making
+/// them took, in all and the database.
+type PageCounts = [u64; 7];
+
+/// Counts of a site over all readings of its folder, each of which begins to count anew.
+#[derive(Default)]
+struct SiteCounts {
+    earlier: PageCounts,
+    last: PageCounts,
+}
+
+impl SiteCounts {
+    /// Returns the counts over all readings, if the one of now has these.
+    fn over_all(&mut self, now: PageCounts) -> PageCounts {
+        if now.iter().zip(&self.last).any(|(now, last)| now < last) {
+            self.earlier = sum_of(self.earlier, self.last);
+        }
+        self.last = now;
+        sum_of(self.earlier, now)
+    }
+}
+
+fn sum_of(one: PageCounts, other: PageCounts) -> PageCounts {
+    std::array::from_fn(|at| one[at] + other[at])
+}
+
+fn page_counts(site: &SiteStats) -> PageCounts {
+    [
+        site.hits,
+        site.misses,
+        site.waits,
+        site.bypassed,
+        site.routes.iter().map(|route| route.made).sum(),
+        micros(site.fill_time),
+        micros(site.database_time),
+    ]
 }
 
 impl ServerSource {
@@ -164,11 +232,10 @@ impl ServerSource {
         let mut routes = HashMap::<String, (u64, u64)>::new();
         for counts in self.served.requests() {
             let name = self.name(&counts);
-            let site = name.site.map(|site| format!("{site}: "));
-            let Some(route) = name.route else { continue };
-            let of_route = routes
-                .entry(format!("{}{route}", site.unwrap_or_default()))
-                .or_default();
+            let Some(route) = shown_route(&name) else {
+                continue;
+            };
+            let of_route = routes.entry(route).or_default();
             of_route.0 += u64::from(counts.status >= 500) * counts.requests;
             of_route.1 += u64::from(name.is_crawler) * counts.requests;
         }
@@ -180,13 +247,26 @@ impl ServerSource {
         self.name(counts).outcome == "live"
     }
 
-    /// The meaning of a label; none of that for which there was no room.
     fn name(&self, counts: &RequestCounts) -> RouteName {
-        match counts.label {
+        self.meaning(counts.label)
+    }
+
+    /// The meaning of a label; none of that for which there was no room.
+    fn meaning(&self, label: u32) -> RouteName {
+        match label {
             RequestCounts::MERGED => RouteName::default(),
             label => self.sites.route_name(label),
         }
     }
+}
+
+/// Returns the route as it is shown: where there are several sites, behind its site's folder.
+fn shown_route(name: &RouteName) -> Option<String> {
+    let route = name.route.as_ref()?;
+    Some(match &name.site {
+        Some(site) => format!("{site}: {route}"),
+        None => route.to_string(),
+    })
 }
 
 /// Returns bounds in microseconds, each with the requests that took at most that, and longer than
@@ -211,20 +291,25 @@ impl FigureSource for ServerSource {
             ProcessFigures::read(),
         );
         let sum = |of: fn(&SiteStats) -> u64| sites.iter().map(of).sum::<u64>();
-        let routes = sites.iter().flat_map(|site| &site.routes);
+        let mut counted = self.counted.lock().unwrap_or_else(PoisonError::into_inner);
+        counted.resize_with(sites.len(), SiteCounts::default);
+        let pages = counted.iter_mut().zip(&sites);
+        let pages = pages.map(|(counted, site)| counted.over_all(page_counts(site)));
+        let [hits, misses, waits, bypassed, made, fill_us, database_us] =
+            pages.fold(PageCounts::default(), sum_of);
         let answered = self.served.requests();
         let of_limits = [http.over_client_requests, http.over_client_writes];
         let refused = http.refused.iter().map(|(_, count)| *count);
         let counts = Counts {
             requests: http.requests,
-            pages: sum(|site| site.hits + site.misses + site.waits + site.bypassed),
-            hits: sum(|site| site.hits),
-            misses: sum(|site| site.misses),
-            waits: sum(|site| site.waits),
-            bypassed: sum(|site| site.bypassed),
-            made: routes.map(|route| route.made).sum(),
-            fill_us: sum(|site| micros(site.fill_time)),
-            database_us: sum(|site| micros(site.database_time)),
+            pages: hits + misses + waits + bypassed,
+            hits,
+            misses,
+            waits,
+            bypassed,
+            made,
+            fill_us,
+            database_us,
             refused: refused.chain(of_limits).sum::<u64>() + http.over_limit,
             shed: sum(|site| site.admission.refused + site.admission.expired),
             bytes_out: http.bytes_out,
@@ -315,6 +400,21 @@ impl FigureSource for ServerSource {
         };
         certificates.slots().into_iter().map(state).collect()
     }
+
+    fn watch_requests(&self, is_watched: bool) {
+        self.access.watch(is_watched);
+    }
+
+    fn take_requests(&self) -> Vec<Value> {
+        let named = |(label, mut request): (u32, Value)| {
+            let name = self.meaning(label);
+            request["route"] = shown_route(&name).into();
+            request["outcome"] = name.outcome.into();
+            request["is_crawler"] = name.is_crawler.into();
+            request
+        };
+        self.access.take_held().into_iter().map(named).collect()
+    }
 }
 
 /// The names of a certificate, and its end in seconds since 1970.
@@ -327,4 +427,21 @@ fn shown_facts(certificate: &ServedCertificate) -> (String, Option<u64>) {
 
 fn micros(time: Duration) -> u64 {
     u64::try_from(time.as_micros()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::SiteCounts;
+
+    #[test]
+    fn a_folder_that_is_read_again_loses_no_count() {
+        let mut site = SiteCounts::default();
+        // Read again after the second look, and after the fourth.
+        let looks = [(5, 1), (9, 2), (1, 1), (20, 2), (0, 1)];
+        let sums = looks.map(|(hits, made)| {
+            let sums = site.over_all([hits, 0, 0, 0, made, 0, 0]);
+            (sums[0], sums[4])
+        });
+        assert_eq!(sums, [(5, 1), (9, 2), (10, 3), (29, 4), (29, 5)]);
+    }
 }

@@ -178,7 +178,8 @@ fn add_site(reach: &mut Reach, dir: &Path, config: &Config) {
         }
     }
     let tls = &config.tls;
-    if !tls.domains.is_empty() {
+    let posts = config.alerts.iter().any(|rule| rule.webhook.is_some());
+    if !tls.domains.is_empty() || posts {
         add_names(reach);
     }
     // Without it certificates are in the site's folder, or in the database.

@@ -5,6 +5,7 @@
 //! (`docs/reference/configuration.md`), which has the meaning of each, with it. This module opens
 //! neither sockets nor databases.
 
+mod alerts;
 mod data;
 mod database;
 mod files;
@@ -40,6 +41,7 @@ use millpond_db::FeedKind;
 use millpond_http::{Limits, ListenAddress};
 
 use crate::{Problem, locale::Formats, problem::SETTINGS, rules::RuleSet};
+pub use alerts::AlertRule;
 pub use data::DataFolder;
 pub use database::{DatabaseUrl, PostgresUrl};
 pub use files::{FileSettings, KEEP};
@@ -106,6 +108,8 @@ pub struct Config {
     pub access_log: Option<PathBuf>,
     /// Format of both logs (`log.format`): `text` or `json`.
     pub log_format: &'static str,
+    /// True if only networks of clients are written down (`log.cut_addresses`).
+    pub cut_addresses: bool,
     /// How static files are kept and sent (`[static]`).
     pub statics: StaticOptions,
     /// The address of the admin interface (`admin.listen`); `None` disables it.
@@ -130,6 +134,8 @@ pub struct Config {
     pub session: SessionSettings,
     /// How templates write values (`[site]`).
     pub formats: Formats,
+    /// Rules by which figures alert the owner (`[[alert]]`).
+    pub alerts: Vec<AlertRule>,
     /// Redirects, rewrites and fields.
     pub rules: RuleSet,
     /// Folders other than `data/` whose files are tables.
@@ -187,6 +193,7 @@ impl Config {
             live: LiveSettings::default(),
             access_log: None,
             log_format: "",
+            cut_addresses: false,
             admin: None,
             history: KeptFile::default(),
             otlp: None,
@@ -199,6 +206,7 @@ impl Config {
             files: FileSettings::default(),
             session: SessionSettings::default(),
             formats: Formats::default(),
+            alerts: Vec::new(),
             rules: RuleSet::default(),
             data: Vec::new(),
             hosts: Vec::new(),
@@ -223,6 +231,9 @@ impl Config {
         if self.data != other.data {
             differences.push("data".to_owned());
         }
+        if self.alerts != other.alerts {
+            differences.push("alert".to_owned());
+        }
         if self.hosts != other.hosts {
             differences.push("host".to_owned());
         }
@@ -237,6 +248,7 @@ impl Config {
             .filter(|key| read::SHARED.contains(&key.parts().0));
         keys.filter(|key| !value::is_same(key, self, &defaults))
             .map(|key| key.path.to_owned())
+            .chain((!self.alerts.is_empty()).then(|| "alert".to_owned()))
             .collect()
     }
 

@@ -55,7 +55,7 @@ pub use form::is_from_own_page;
 pub use hosts::{Sites, SitesService};
 pub use labels::RouteName;
 pub use live::board::LiveStats;
-pub use millpond_site_format::config::DAMAGED;
+pub use millpond_site_format::config::{AlertRule, DAMAGED};
 pub use millpond_site_format::folder::EmbeddedFiles;
 pub use millpond_site_format::{
     Config, DatabaseUrl, PostgresUrl, Problem, StaticOptions, TlsSettings, ip_address,

@@ -31,8 +31,8 @@ impl<S: Service> Service for TimedService<S> {
         self.0.wants_done()
     }
 
-    fn done(&self, request: &Request<'_>, status: u16, body_bytes: u64) {
-        self.0.done(request, status, body_bytes);
+    fn done(&self, request: &Request<'_>, status: u16, body_bytes: u64, label: u32) {
+        self.0.done(request, status, body_bytes, label);
     }
 
     fn refused(&self, peer: SocketAddr, status: u16) {

@@ -117,7 +117,8 @@ impl AcmeHttpClient {
         let bare = host.trim_start_matches('[').trim_end_matches(']');
         let port = url.port_u16().unwrap_or(if is_secure { 443 } else { 80 });
         let socket = connect(bare, port, self.setting).await.map_err(&failed)?;
-        let is_head = parts.method == Method::HEAD;
+        // Of what is posted only the status counts.
+        let is_head = self.allows_plain || parts.method == Method::HEAD;
         let response = if is_secure {
             let name = ServerName::try_from(bare.to_owned());
             let name = name.map_err(|_| failed("this is no name of a server".to_owned()))?;

@@ -207,14 +207,19 @@ select count(*) as routes from (
 );
 
 -- name: attention :many
+select '/now#alerts' as link, a.name as name, 'has been an alert since' as text, a.since as since
+from alert a
+where a.is_on
+union all
 select '/now' as link, c.names as name, case
     when c.ends_at is null then 'has no certificate yet'
     when c.ends_at <= k.at then 'has a certificate that has expired'
     else 'has a certificate that ends within ' || ((c.ends_at - k.at) / 86400 + 1) || ' days'
-  end as text
+  end as text,
+  null
 from certificate c cross join clock k
 where c.ends_at is null or c.ends_at < k.at + 8 * 86400
 union all
-select '#errors', sum(s.shed) || ' requests', 'were refused in the last ten minutes, as there was too much to do'
+select '#errors', sum(s.shed) || ' requests', 'were refused in the last ten minutes, as there was too much to do', null
 from clock k join sample s on s.grain = 60 and s.at >= k.at - 600
 having sum(s.shed) > 0;

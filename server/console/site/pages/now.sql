@@ -6,6 +6,9 @@ select topic from fact group by topic order by min(place);
 -- name: facts :many
 select topic, name, unit, value from fact order by place;
 
+-- name: alerts :many
+select name, meaning, now, is_on, since from alert order by place;
+
 -- name: certificates :many
 select
   c.names, c.ends_at, c.tried_at, c.failure,

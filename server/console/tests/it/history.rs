@@ -123,6 +123,7 @@ fn old_figures_go_and_those_of_the_day_stay() {
     test.ask_route("/a", 1, 0);
     test.sample_all(DAY + 10);
     for days in [2, 89, 91, 93] {
+        test.pass(86_400);
         test.ask(1, 0);
         test.ask_route("/a", 1, 0);
         test.sample_all(DAY + days * 86_400);
@@ -133,6 +134,34 @@ fn old_figures_go_and_those_of_the_day_stay() {
     assert_eq!(test.value(&days(60, "sample")), 3);
     assert_eq!(test.value(&days(3600, "sample")), 3);
     assert_eq!(test.value(&days(86400, "route_sample")), 3);
+}
+
+#[test]
+fn a_clock_that_jumps_ahead_takes_little_of_the_history() {
+    let mut test = TestConsole::new();
+    test.sample(DAY);
+    for n in 1..=80 {
+        test.ask(1, 0);
+        test.sample(DAY + n * 3_600);
+    }
+    let kept = "select count(*) from sample where grain = 3600 and at < 1803000000";
+    assert_eq!(test.value(kept), 80);
+    // Ten years ahead for a minute, and back.
+    for n in 1..=6 {
+        test.ask(1, 0);
+        test.sample(DAY + 10 * 31_536_000 + n * 10);
+    }
+    test.ask(1, 0);
+    test.sample(DAY + 81 * 3_600);
+    assert_eq!(test.value(kept), 81, "all hours");
+    assert!(test.value("select count(*) from sample where grain = 10") > 20);
+    // So does a start with such a clock.
+    let mut test = TestConsole::in_folder(test.close());
+    for n in 1..=6 {
+        test.ask(1, 0);
+        test.sample(DAY + 10 * 31_536_000 + n * 10);
+    }
+    assert_eq!(test.value(kept), 81, "all hours");
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! The console over sockets, and its history.
 
+mod alerts;
 mod browser;
 mod history;
 mod pages;

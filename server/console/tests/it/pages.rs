@@ -2,14 +2,16 @@
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use millpond_console::CertificateState;
 
 use crate::support::{DAY, TestConsole};
 
-const ALL: [&str; 7] = [
+const ALL: [&str; 8] = [
     "/",
     "/routes",
+    "/requests?status=4xx&who=people",
     "/why",
     "/now",
     "/purge",
@@ -153,7 +155,9 @@ fn certificates_say_their_end_and_why_the_last_try_failed() {
 #[test]
 fn an_explanation_is_a_page() {
     let test = TestConsole::new();
-    let asked = test.get("/ask?target=/read%3Fid%3D1");
+    let ask = |form: &str| test.connection().post("/ask", form);
+    assert_eq!(test.get("/ask?target=/").status, 404, "only a form asks");
+    let asked = ask("target=/read%3Fid%3D1");
     assert_eq!(
         (asked.status, asked.field("location")),
         (303, Some("/why/1"))
@@ -169,19 +173,41 @@ fn an_explanation_is_a_page() {
     }
     assert!(test.page("/why").contains("/why/1"));
     for (target, leads) in [
-        ("/ask", "/why?wrong=target"),
-        ("/ask?target=read", "/why?wrong=target"),
-        ("/ask?target=/&host=other.example", "/why?wrong=host"),
-        ("/ask?target=http://other.example/a", "/why?wrong=host"),
-        ("/ask?target=http://own.example", "/why/2"),
+        ("", "/why?wrong=target"),
+        ("target=read", "/why?wrong=target"),
+        ("target=/&host=other.example", "/why?wrong=host"),
+        ("target=http://other.example/a", "/why?wrong=host"),
+        ("target=http://own.example", "/why/2"),
     ] {
-        assert_eq!(test.get(target).field("location"), Some(leads), "{target}");
+        assert_eq!(ask(target).field("location"), Some(leads), "{target}");
     }
     for _ in 0..60 {
-        test.get("/ask?target=/a");
+        ask("target=/a");
     }
     assert_eq!(test.value("select count(*) from explained"), 50);
     assert_eq!(test.get("/why/1").status, 404);
+}
+
+#[test]
+fn one_address_is_ended_after_a_question() {
+    let test = TestConsole::new();
+    let page = test.page("/purge?target=/read%3Fid%3D1&host=own.example");
+    assert!(page.contains("own.example/read?id=1"), "{page}");
+    let purged = || test.asked.1.lock().unwrap().clone();
+    assert!(purged().is_empty(), "to look is not to do");
+    for (form, leads) in [
+        ("target=/read%3Fid%3D1&host=", "/purge?ended=2"),
+        ("target=http://own.example/a", "/purge?ended=2"),
+        ("target=read", "/purge?wrong=1"),
+        ("target=/&host=other.example", "/purge?wrong=1"),
+    ] {
+        let answer = test.connection().post("/purge", form);
+        let led = (answer.status, answer.field("location"));
+        assert_eq!(led, (303, Some(leads)), "{form}");
+        test.page(leads);
+    }
+    assert_eq!(purged(), ["/read?id=1", "own.example/a"]);
+    assert_eq!(test.asked.0.load(Ordering::Relaxed), 0, "the others stay");
 }
 
 #[test]
@@ -213,11 +239,12 @@ fn other_sites_change_nothing_and_read_nothing() {
         test.get("/purge").status == 200 && purged() == 1,
         "to look is not to do"
     );
-    let foreign = ["Sec-Fetch-Site: cross-site"];
-    assert_eq!(
-        test.connection().get_with("/ask?target=/", &foreign).status,
-        403
+    let mut foreign = test.connection();
+    foreign.send(
+        "POST /ask HTTP/1.1\r\nHost: localhost\r\nOrigin: http://evil.example\r\nContent-Length: 8\r\n\r\ntarget=/",
     );
+    assert_eq!(foreign.receive().status, 403);
+    assert_eq!(test.value("select count(*) from explained"), 0);
     let mut connection = test.connection();
     connection.send("GET / HTTP/1.1\r\nHost: evil.example\r\n\r\n");
     assert_eq!(connection.receive().status, 421);
@@ -231,6 +258,74 @@ fn other_sites_change_nothing_and_read_nothing() {
             "{target}"
         );
     }
+}
+
+#[test]
+fn requests_are_held_while_their_page_is_looked_at() {
+    let mut test = TestConsole::new();
+    let (soon, a_minute_later) = (Duration::from_secs(1), Duration::from_secs(62));
+    let is_watched = |test: &TestConsole| test.figures.0.lock().unwrap().is_watched;
+    test.page("/");
+    test.see("/before", 200, "hit", false);
+    test.show_requests(soon);
+    assert!(!is_watched(&test) && test.value("select count(*) from seen") == 0);
+    test.figures.0.lock().unwrap().seen.clear();
+    assert!(test.page("/requests").contains("Waiting for requests"));
+    test.show_requests(soon);
+    assert!(is_watched(&test));
+    test.see("/articles/<one>", 200, "hit", false);
+    test.see("/articles/two?page=2", 404, "error", true);
+    test.show_requests(soon);
+    let page = test.page("/requests");
+    let at = |text: &str| page.find(text).unwrap_or_else(|| panic!("{text}: {page}"));
+    assert!(
+        at("/articles/two?page=2") < at("/articles/&lt;one&gt;"),
+        "the newest first"
+    );
+    for (query, one, two) in [
+        ("path=ONE", true, false),
+        ("status=4xx", false, true),
+        ("outcome=hit", true, false),
+        ("route=/articles/%7Bslug%7D", true, true),
+        ("route=/other", false, false),
+        ("who=people", true, false),
+        ("who=crawlers&status=4xx", false, true),
+    ] {
+        let page = test.page(&format!("/requests?{query}"));
+        let shown = (
+            page.contains("/articles/&lt;one"),
+            page.contains("two?page=2"),
+        );
+        assert_eq!(shown, (one, two), "{query}");
+    }
+    test.show_requests(a_minute_later);
+    assert!(!is_watched(&test) && test.value("select count(*) from seen") == 0);
+    let foreign = ["Sec-Fetch-Site: cross-site"];
+    test.connection().get_with("/requests", &foreign);
+    test.show_requests(a_minute_later);
+    assert!(!is_watched(&test), "other sites do not look");
+}
+
+#[test]
+fn at_most_five_thousand_requests_are_shown() {
+    let mut test = TestConsole::new();
+    test.page("/requests");
+    for round in 0..6 {
+        for number in 0..1_000 {
+            test.see(&format!("/{round}/{number}"), 200, "hit", false);
+        }
+        test.show_requests(Duration::ZERO);
+    }
+    assert_eq!(test.value("select count(*) from seen"), 5_000);
+    assert_eq!(test.value("select min(target) = '/1/0' from seen"), 1);
+    let page = test.page("/requests");
+    assert!(
+        page.contains("the newest 200") && page.contains("/5/999") && !page.contains("/5/799<")
+    );
+    // One that was killed has left them.
+    let mut test = TestConsole::in_folder(test.close());
+    test.show_requests(Duration::ZERO);
+    assert_eq!(test.value("select count(*) from seen"), 0);
 }
 
 /// Each sample is shown to those who look, without being asked for.

@@ -3,6 +3,7 @@
 use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -14,6 +15,7 @@ use millpond_console::{
 };
 use millpond_http::{Limits, Listener, Request, Service as _, WorkerGroup};
 use millpond_process::{Admin, Figure, Figures, Workers};
+use millpond_site::Config;
 use rusqlite::Connection as Sqlite;
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -30,6 +32,8 @@ pub(crate) struct Known {
     pub(crate) totals: Totals,
     pub(crate) routes: Vec<RouteTotals>,
     pub(crate) certificates: Vec<CertificateState>,
+    pub(crate) is_watched: bool,
+    pub(crate) seen: Vec<Value>,
 }
 
 impl FigureSource for Fake {
@@ -52,11 +56,42 @@ impl FigureSource for Fake {
     fn certificates(&self) -> Vec<CertificateState> {
         self.0.lock().unwrap().certificates.clone()
     }
+
+    fn watch_requests(&self, is_watched: bool) {
+        self.0.lock().unwrap().is_watched = is_watched;
+    }
+
+    fn take_requests(&self) -> Vec<Value> {
+        std::mem::take(&mut self.0.lock().unwrap().seen)
+    }
 }
 
 /// Counts what the owner asks for.
 #[derive(Clone, Default)]
-pub(crate) struct Asked(pub(crate) Arc<AtomicU64>);
+pub(crate) struct Asked(
+    pub(crate) Arc<AtomicU64>,
+    pub(crate) Arc<Mutex<Vec<String>>>,
+    pub(crate) Hook,
+);
+
+/// Takes what is posted, after some failures.
+#[derive(Clone)]
+pub(crate) struct Hook {
+    pub(crate) failures: Arc<AtomicU64>,
+    delivered: Sender<(String, Value)>,
+    pub(crate) posted: Arc<Mutex<Receiver<(String, Value)>>>,
+}
+
+impl Default for Hook {
+    fn default() -> Self {
+        let (delivered, posted) = channel();
+        Self {
+            failures: Arc::default(),
+            delivered,
+            posted: Arc::new(Mutex::new(posted)),
+        }
+    }
+}
 
 impl Controls for Asked {
     fn explain(&self, host: Option<&str>, target: &str) -> Result<Option<Value>, String> {
@@ -79,6 +114,28 @@ impl Controls for Asked {
 
     fn purge(&self) {
         self.0.fetch_add(1, Ordering::Relaxed);
+    }
+
+    fn purge_address(&self, host: Option<&str>, target: &str) -> Option<usize> {
+        let is_own = host != Some("other.example");
+        is_own.then(|| {
+            let mut purged = self.1.lock().unwrap();
+            purged.push(format!("{}{target}", host.unwrap_or_default()));
+            2
+        })
+    }
+
+    fn post(&self, url: &str, json: &str) -> Result<(), String> {
+        let failures = &self.2.failures;
+        let fails = failures.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |left| {
+            left.checked_sub(1)
+        });
+        if fails.is_ok() {
+            return Err("the answer is 500".to_owned());
+        }
+        let json = serde_json::from_str(json).unwrap();
+        self.2.delivered.send((url.to_owned(), json)).unwrap();
+        Ok(())
     }
 }
 
@@ -108,11 +165,18 @@ impl TestConsole {
 
     /// Opens the history in a folder, which may be there already.
     pub(crate) fn in_folder(dir: TempDir) -> Self {
+        Self::with_rules(dir, "")
+    }
+
+    /// Opens the history with the alerts of these settings.
+    pub(crate) fn with_rules(dir: TempDir, settings: &str) -> Self {
+        let rules = Config::parse(settings, dir.path()).unwrap().alerts;
         let (figures, asked) = (Fake::default(), Asked::default());
         let opened = Console::without_thread(
             &dir.path().join("h.db"),
             figures.clone(),
             asked.clone(),
+            rules,
             |line| println!("{line}"),
         );
         let (console, sampler) = opened.unwrap_or_else(|problems| panic!("{problems:?}"));
@@ -152,10 +216,36 @@ impl TestConsole {
         self.sampler.sample(at, now);
     }
 
+    /// Lets time pass before the next sample.
+    pub(crate) fn pass(&mut self, seconds: u64) {
+        self.passed += seconds;
+    }
+
     /// Takes a sample with the routes.
     pub(crate) fn sample_all(&mut self, at: u64) {
         self.sampler.hurry();
         self.sample(at);
+    }
+
+    /// Shows the requests that were seen, at a time after now.
+    pub(crate) fn show_requests(&mut self, after: Duration) {
+        self.sampler.show_requests(Boottime::now().plus(after));
+    }
+
+    /// Answers a request for a target.
+    pub(crate) fn see(&self, target: &str, status: u16, outcome: &str, is_crawler: bool) {
+        self.figures.0.lock().unwrap().seen.push(json!({
+            "at_ms": DAY * 1_000,
+            "client": "203.0.113.0",
+            "method": "GET",
+            "target": target,
+            "status": status,
+            "bytes": 1_234,
+            "micros": 70,
+            "route": "/articles/{slug}",
+            "outcome": outcome,
+            "is_crawler": is_crawler,
+        }));
     }
 
     /// Adds to the counts of requests for pages.
@@ -209,6 +299,13 @@ impl TestConsole {
     /// One value of the history.
     pub(crate) fn value(&self, sql: &str) -> i64 {
         value(&self.dir.path().join("h.db"), sql)
+    }
+
+    /// One text of the history; an empty one for none.
+    pub(crate) fn text(&self, sql: &str) -> String {
+        let history = Sqlite::open(self.dir.path().join("h.db")).unwrap();
+        let text = history.query_row(sql, [], |row| row.get::<_, Option<String>>(0));
+        text.unwrap().unwrap_or_default()
     }
 
     /// Stops it, and keeps its folder.

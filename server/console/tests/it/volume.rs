@@ -43,7 +43,7 @@ fn fill(history: &Sqlite) {
                  union all select 1000 union all select 5000 union all select 20000
                  union all select 100000 union all select 500000 union all select 2000000)
                where grain < 86400;
-             insert or replace into clock values (1, {DAY}, {DAY} - 7776000);
+             insert or replace into clock (id, at, started) values (1, {DAY}, {DAY} - 7776000);
              commit;"
         ))
         .unwrap();

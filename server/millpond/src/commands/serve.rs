@@ -142,11 +142,14 @@ impl ServeArgs {
         let admin = sockets.admin.map(|admin| {
             let served = server.group();
             let states = https.as_ref().map(Https::state);
-            console = console::start(&self.site, &config, &sites, served, states);
+            console = console::start(&self.site, &config, &sites, (served, &log), states);
             let shown = (&sites, console.as_ref());
             admin::start(admin, &readiness, shown, served, &events.sender)
         });
         let admin = admin.transpose()?;
+        if console.is_none() && !config.alerts.is_empty() {
+            note("warning: no [[alert]] is looked at, because there is no console");
+        }
         let reports = NightlyReports::start(reports.filter(|_| console.is_some()))?;
         let otlp = OtlpExport::start(&config, &sites, server.group())?;
         let mut running = RunningServer {
@@ -247,6 +250,7 @@ fn options(cache: bool, workers: usize, dev: bool) -> SiteOptions {
 /// The log that the configuration names.
 fn open_log(config: &Config) -> CommandResult<Arc<AccessSlot>> {
     let log = Arc::<AccessSlot>::default();
+    log.cut_addresses(config.cut_addresses);
     log.open(config).map_err(|(path, error)| {
         CommandFailure::new(format!(
             "cannot write the access log {}: {error}",

@@ -150,7 +150,7 @@ const MILLISECOND: Duration = Duration::from_millis(1);
 const DAY: Duration = Duration::from_secs(86_400);
 
 /// The settings, in the order of the manual.
-pub(super) const KEYS: [Key; 77] = [
+pub(super) const KEYS: [Key; 78] = [
     key(
         "server.listen",
         Address(|config| &mut config.listen),
@@ -478,6 +478,12 @@ pub(super) const KEYS: [Key; 77] = [
         "\"text\"",
     )
     .example("\"json\""),
+    key(
+        "log.cut_addresses",
+        Flag(|config| &mut config.cut_addresses),
+        "false",
+    )
+    .example("true"),
     key(
         "proxies.protocol",
         Networks(|config| &mut config.limits.proxies.protocol),

@@ -70,7 +70,9 @@ fn hint(key: &Key, value: &DeValue<'_>) -> String {
 }
 
 /// Sections that stay in the file of a folder with several sites.
-pub(super) const SHARED: [&str; 7] = ["server", "tls", "admin", "log", "proxies", "limits", "host"];
+pub(super) const SHARED: [&str; 8] = [
+    "server", "tls", "admin", "alert", "log", "proxies", "limits", "host",
+];
 
 /// If each site has its own file, settings of a single site do not apply here.
 fn check_hosts(config: &Config, text: &str, file: &DeTable<'_>) -> Result<(), Problem> {

@@ -1,6 +1,6 @@
 //! Entries that are read, and entries that are refused.
 
-use std::path::Path;
+use std::{path::Path, time::Duration};
 
 use expect_test::{Expect, expect};
 
@@ -73,6 +73,27 @@ fn hosts_are_read() {
 }
 
 #[test]
+fn alerts_are_read() {
+    let config = parse(
+        "[[alert]]\nof = \"hit_rate\"\nlimit = \"62.5 %\"\nfor = \"0s\"\n\
+         [[alert]]\nof = \"certificate\"\nlimit = \"7d\"\nwebhook = \"http://[::1]:80/x?y\"\n",
+    )
+    .unwrap();
+    let [share, time] = &config.alerts[..] else {
+        panic!("{:?}", config.alerts);
+    };
+    assert_eq!(share.name, "hit_rate below 62.5 %");
+    assert_eq!((share.limit, share.lasts), (625_000, Duration::ZERO));
+    assert_eq!(time.name, "certificate below 7d for 5min");
+    assert_eq!(
+        (time.limit, time.lasts),
+        (604_800_000, Duration::from_mins(5))
+    );
+    assert_eq!(time.webhook.as_deref(), Some("http://[::1]:80/x?y"));
+    assert_eq!(config.differences(&parse("").unwrap()), ["alert"]);
+}
+
+#[test]
 fn what_is_wrong_has_its_place_and_advice() {
     refused(
         "[[redirect]]\nform = \"/a\"\n",
@@ -137,6 +158,41 @@ fn a_bad_value_is_shown_a_good_one() {
             "stays on this site",
         ),
         ("[[rewrite]]\nfrom = \"/a\"\nto = \"/b#c\"", "no fragment"),
+        ("[[alert]]\nof = \"error\"", "there are `hit_rate`"),
+        ("[[alert]]\nof = \"weather\"", "there are `hit_rate`"),
+        (
+            "[[alert]]\nof = \"errors\"\nlimit = \"1s\"",
+            "is no share from",
+        ),
+        (
+            "[[alert]]\nof = \"errors\"\nlimit = \"100%\"",
+            "is no share from",
+        ),
+        (
+            "[[alert]]\nof = \"hit_rate\"\nlimit = \"0%\"",
+            "is no share from",
+        ),
+        (
+            "[[alert]]\nof = \"hit_rate\"\nlimit = \"NaN%\"",
+            "is no share from",
+        ),
+        ("[[alert]]\nof = \"p99\"\nlimit = \"5%\"", "span of time"),
+        (
+            "[[alert]]\nof = \"p99\"\nlimit = \"0s\"",
+            "not within 1ms and 398d",
+        ),
+        (
+            "[[alert]]\nof = \"p99\"\nlimit = \"1s\"\nfor = \"2d\"",
+            "not within 0ms and 1d",
+        ),
+        (
+            "[[alert]]\nof = \"p99\"\nlimit = \"1s\"\nwebhook = \"ftp://h/\"",
+            "begins with https://",
+        ),
+        (
+            "[[alert]]\nof = \"p99\"\nlimit = \"1s\"\n[[alert]]\nof = \"p99\"\nlimit = \"1s\"",
+            "is there twice",
+        ),
         ("[[fields]]\npath = \"/a\"\nset = 1", "a table such as"),
         ("[[fields]]\npath = \"/a\"\nset = {}", "no field is named"),
         (

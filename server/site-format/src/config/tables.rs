@@ -1,5 +1,5 @@
 //! The settings of which there may be many: `[[redirect]]`, `[[rewrite]]`, `[[fields]]`,
-//! `[[require]]`, `[[data]]`, `[[host]]`.
+//! `[[require]]`, `[[alert]]`, `[[data]]`, `[[host]]`.
 
 use std::{borrow::Cow, ops::Range, path::Path};
 
@@ -8,7 +8,7 @@ use toml::{
     de::{DeTable, DeValue},
 };
 
-use super::{Config, data, hosts, list, require, rules};
+use super::{Config, alerts, data, hosts, list, require, rules};
 use crate::{Problem, problem::SETTINGS, rules::RulePosition, suggest};
 
 /// A kind of entry. Its meaning and that of its keys is in the manual.
@@ -22,11 +22,12 @@ pub(super) struct EntryKind {
 }
 
 /// All of them, in the order of the manual.
-pub(super) const TABLES: [&EntryKind; 6] = [
+pub(super) const TABLES: [&EntryKind; 7] = [
     &rules::REDIRECT,
     &rules::REWRITE,
     &rules::FIELDS,
     &require::REQUIRE,
+    &alerts::ALERT,
     &data::DATA,
     &hosts::HOST,
 ];

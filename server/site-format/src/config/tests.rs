@@ -173,7 +173,7 @@ fn a_misspelt_key_has_its_place_and_the_right_one() {
         "[metrics]\nlisten = \"127.0.0.1:9180\"\n",
         &expect![[r#"
             millpond.toml:1:2: unknown section `metrics`
-              hint: there are [server], [tls], [database], [cache], [live], [site], [session], [static], [admin], [log], [proxies], [limits], [[redirect]], [[rewrite]], [[fields]], [[require]], [[data]] and [[host]]"#]],
+              hint: there are [server], [tls], [database], [cache], [live], [site], [session], [static], [admin], [log], [proxies], [limits], [[redirect]], [[rewrite]], [[fields]], [[require]], [[alert]], [[data]] and [[host]]"#]],
     );
     refused(
         "listen = \"127.0.0.1:80\"\n",

@@ -276,6 +276,8 @@ impl RunningServer {
             new.tls.domains.clone_from(&self.config.tls.domains);
         }
         let new = &new;
+        self.log.cut_addresses(new.cut_addresses);
+        self.config.cut_addresses = new.cut_addresses;
         let of_log = |config: &Config| (config.access_log.clone(), config.log_format);
         if of_log(new) != of_log(&self.config) {
             match self.log.open(new) {

@@ -1,0 +1,1 @@
+delete from seen where id <= (select max(id) from seen) - :most
