@@ -97,6 +97,18 @@ fn split(text: &str) -> Result<MarkdownParts<'_>, DataError> {
     });
     let mut fences = ["---", "+++"].into_iter();
     let Some(fence) = fences.find(|fence| Some(*fence) == first) else {
+        // Fields that are not read may say that it is a draft.
+        let kind = first.and_then(|first| first.strip_prefix("---"));
+        let is_named = |kind: &str| kind.starts_with(|sign: char| sign.is_ascii_alphabetic());
+        let json = text.trim_start().strip_prefix('{').map(str::trim_start);
+        if kind.is_some_and(is_named) || json.is_some_and(|json| json.starts_with('"')) {
+            let place = FilePlace::line(lines_before);
+            return Err(DataError::new(
+                place,
+                "a front matter in another format than YAML and TOML",
+            )
+            .remedy("write it in YAML between two lines ---"));
+        }
         return Ok(body_alone);
     };
     let mut at = start;

@@ -116,6 +116,10 @@ fn indented(text: &str) -> String {
         if depth > 0 || quote.is_some() {
             out.extend(std::iter::repeat_n(' ', start));
         }
+        // A sign far to the right, and many lines behind it: that is no text of a person.
+        if out.len() > 4 * text.len() + (64 << 10) {
+            return text.to_owned();
+        }
         let (mut is_value, mut before) = (true, ' ');
         let mut letters = line.chars().enumerate().peekable();
         while let Some((at, letter)) = letters.next() {

@@ -41,7 +41,14 @@ pub(crate) fn replace_file(path: &Path, text: &str) -> io::Result<()> {
     }
     let mut draft = path.clone().into_os_string();
     draft.push(format!(".{}", process::id()));
-    let mut file = fs::File::create_new(&draft)?;
+    let mut file = match fs::File::create_new(&draft) {
+        // A process of this number was ended while it wrote.
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {
+            fs::remove_file(&draft)?;
+            fs::File::create_new(&draft)?
+        }
+        created => created?,
+    };
     let written = file
         .write_all(text.as_bytes())
         .and_then(|()| file.sync_all());
@@ -55,8 +62,10 @@ static IS_JSON: AtomicBool = AtomicBool::new(false);
 /// Makes what follows JSON lines, also panics, or text again.
 pub(crate) fn write_json(is_json: bool) {
     IS_JSON.store(is_json, Ordering::Relaxed);
-    if is_json {
-        std::panic::set_hook(Box::new(|panic| log(format_args!("error: {panic}"))));
+    match is_json {
+        true => std::panic::set_hook(Box::new(|panic| log(format_args!("error: {panic}")))),
+        // That of the standard library again.
+        false => drop(std::panic::take_hook()),
     }
 }
 
@@ -64,6 +73,15 @@ pub(crate) fn write_json(is_json: bool) {
 pub(crate) fn log(line: impl Display) {
     let _ = writeln!(io::stderr().lock(), "{}", shown(line, true));
 }
+
+/// Beginnings of what sites say when nothing is wrong.
+const GOOD: [&str; 5] = [
+    "applied ",
+    "changed, ",
+    "the database is back",
+    "the faults of the site folder are mended",
+    "the site is open",
+];
 
 /// Returns a line as text, or as JSON by the log data model of OpenTelemetry: what stands before
 /// its first colon says how serious it is.
@@ -80,7 +98,12 @@ fn shown(line: impl Display, has_time: bool) -> String {
     let (severity, number, body) = match line.split_once(": ") {
         Some(("error", body)) => ("ERROR", 17, body),
         Some(("warning", body)) => ("WARN", 13, body),
-        Some(("note" | "hint" | "millpond", body)) => ("INFO", 9, body),
+        Some(("note" | "hint", body)) => ("INFO", 9, body),
+        // Of a site: nearly always something is wrong.
+        Some(("millpond", body)) => match GOOD.iter().any(|good| body.starts_with(good)) {
+            true => ("INFO", 9, body),
+            false => ("WARN", 13, body),
+        },
         _ => ("INFO", 9, line),
     };
     let line = json!({

@@ -99,9 +99,15 @@ pub fn otlp(served: &WorkerGroup, parts: &impl Figures, times: (u64, u64)) -> Va
     parts.each(&mut add);
     OwnFigures.each(&mut add);
     let version = env!("CARGO_PKG_VERSION");
+    let system = rustix::system::uname();
+    let host = &*system.nodename().to_string_lossy();
+    let instance = format!("{host}-{}-{}", std::process::id(), times.0);
     let of_program: Labels = vec![
         ("service.name", "millpond".into()),
         ("service.version", version.into()),
+        // The counts of another process, here or elsewhere, are other series.
+        ("service.instance.id", instance.into()),
+        ("host.name", host.into()),
     ];
     json!({"resourceMetrics": [{
         "resource": {"attributes": attributes(&of_program)},

@@ -66,8 +66,10 @@ pub struct Site {
 struct Settings {
     /// Configuration in use.
     config: Config,
-    /// The file as it was read last, without the options of the command.
-    file: Option<Config>,
+    /// The file as it was at the start, without the options of the command.
+    started: Option<Config>,
+    /// Settings of which was said that they wait for a restart.
+    waiting: Vec<String>,
     /// Fault of the file since then.
     fault: Option<Problem>,
     migrations: KnownMigrations,
@@ -80,14 +82,17 @@ impl Settings {
         match Config::read(&core.dir) {
             Ok(config) => {
                 self.fault = None;
-                let before = self.file.replace(config.clone());
-                let waiting = before.map(|before| before.differences(&config));
-                if let Some(waiting) = waiting.filter(|waiting| !waiting.is_empty()) {
+                let started = self.started.get_or_insert_with(|| config.clone());
+                let mut waiting = started.differences(&config);
+                // SIGHUP is enough for these.
+                waiting.retain(|path| !path.starts_with("log."));
+                if !waiting.is_empty() && waiting != self.waiting {
                     core.log(&format!(
                         "changed, but not applied by saving the file: {}; a restart applies it",
                         waiting.join(", ")
                     ));
                 }
+                self.waiting = waiting;
                 config
             }
             Err(problem) => {
@@ -177,7 +182,8 @@ impl Site {
             core,
             settings: Mutex::new(Settings {
                 config: config.clone(),
-                file: None,
+                started: None,
+                waiting: Vec::new(),
                 fault: None,
                 migrations: KnownMigrations::new(dir, config),
             }),

@@ -28,6 +28,9 @@ pub(crate) const NOWHERE: &str = "/nowhere";
 const INTERVAL: Duration = Duration::from_millis(100);
 /// A second in which the page is made, or the stream is ended, and a second for a busy machine.
 const GRACE: Duration = Duration::from_secs(2);
+/// A stream that tells the state within this time after it was found late was kept from it by the
+/// machine: the thread that looks after live pages is one of many. One that forgets tells nothing.
+const LAST_GRACE: Duration = Duration::from_secs(4);
 /// From one look at a stream to the next.
 const PACE: Duration = Duration::from_millis(50);
 /// The most looks at a stream before another page: for some 20 seconds.
@@ -70,6 +73,7 @@ fn hold(
     let allowed = context.nodes[node].bound() + INTERVAL + GRACE;
     let mut answered = Boottime::now();
     let mut prompt_since = answered;
+    let mut late_since = None;
     for _ in 0..looks {
         if context.span.pass(PACE) {
             return;
@@ -104,6 +108,8 @@ fn hold(
             own: None,
         };
         let late = judge(&context.log, ask, &seen.rows, circumstances).late;
+        late_since = late_since.or(Some(now)).filter(|_| late.is_some());
+        let late = late.filter(|_| late_since.is_some_and(|since| now.since(since) > LAST_GRACE));
         context.tally.looked(late.is_some());
         visitor.report.looked(late.as_deref(), || {
             format!("{} of node {node}: {:?}", ask.target(), seen.rows)

@@ -378,11 +378,18 @@ impl Exchange {
         } = self;
         output.count_in(&mut host.requests);
         if host.service.wants_done() {
-            output.each_request(|told, series, status, body_bytes| {
-                let label = host.requests.label(series);
+            output.each_request(|told, counted, status, body_bytes| {
+                let label = host.requests.label(counted.series);
+                // The time of the last read or wait may be later.
+                let received = match counted.series.is_none() {
+                    true => *now,
+                    false => counted.received,
+                };
                 let request = match told {
-                    SentRequest::Decoded(head) => decoder.request(head, Bytes::new(), peer, *now),
-                    SentRequest::Cached(cached) => cached.request(peer, *now),
+                    SentRequest::Decoded(head) => {
+                        decoder.request(head, Bytes::new(), peer, received)
+                    }
+                    SentRequest::Cached(cached) => cached.request(peer, received),
                 };
                 host.notify(|service| service.done(&request, status, body_bytes, label));
             });

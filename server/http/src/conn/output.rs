@@ -17,7 +17,7 @@ use super::{After, Stage};
 use crate::body_source::StreamedBody;
 use crate::h1::Head;
 use crate::request::Version;
-use crate::request_counts::{CountedRequest, RequestCounter, SeriesId};
+use crate::request_counts::{CountedRequest, RequestCounter};
 use crate::response::{Body, Response};
 use crate::status::is_bodiless;
 
@@ -432,9 +432,12 @@ impl Output {
         self.first == self.queue.len()
     }
 
-    /// Calls `each` with every request, its series, its status, and the number of body bytes that
-    /// were written.
-    pub(super) fn each_request(&self, mut each: impl FnMut(SentRequest<'_>, SeriesId, u16, u64)) {
+    /// Calls `each` with every request, its series and time, its status, and the number of body
+    /// bytes that were written.
+    pub(super) fn each_request(
+        &self,
+        mut each: impl FnMut(SentRequest<'_>, CountedRequest, u16, u64),
+    ) {
         for (at, queued) in self.queue.iter().enumerate() {
             let of_head = queued.text_end - self.text_start(at) - queued.copied;
             let request = match &queued.answers {
@@ -446,10 +449,9 @@ impl Output {
                 AnsweredRequest::Cached(exchange) => SentRequest::Cached(exchange),
             };
             let of_body = queued.written.saturating_sub(of_head) as u64;
-            let series = queued.counted.series;
             each(
                 request,
-                series,
+                queued.counted,
                 queued.status,
                 of_body + queued.file_written,
             );

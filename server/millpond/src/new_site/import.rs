@@ -62,8 +62,7 @@ pub fn origin(from: &Path) -> Result<Origin, String> {
 /// # Errors
 /// A file cannot be copied.
 pub fn import(origin: Origin, from: &Path, dir: &Path) -> Result<Import, String> {
-    let mut files = Vec::new();
-    walk(&origin.posts, "", 0, &mut files);
+    let files = found(&origin.posts, from, dir);
     let mut import = Import {
         left: origin.left(from),
         origin,
@@ -80,19 +79,17 @@ pub fn import(origin: Origin, from: &Path, dir: &Path) -> Result<Import, String>
                 let taken = import.post(&name, &path, dir, &mut slugs, &mut marked);
                 taken.map_err(|error| format!("{}: {error}", path.display()))?;
             }
-            "textile" | "adoc" | "asciidoc" | "org" | "rst" | "njk" | "liquid" | "ipynb" => {
-                others
-                    .entry(ending.to_owned())
-                    .or_insert_with(Vec::new)
-                    .push(name);
+            ending if FOR_VISITORS.contains(&ending) => {
+                import.copy_static(&path, &dir.join("static/posts").join(&name))?;
             }
-            _ => import.copy_static(&path, &dir.join("static/posts").join(&name))?,
+            ending => {
+                let of_kind = others.entry(ending.to_owned());
+                of_kind.or_insert_with(Vec::new).push(name);
+            }
         }
     }
-    for (from, below) in import.origin.statics.clone() {
-        let mut files = Vec::new();
-        walk(&from, "", 0, &mut files);
-        for (name, path) in files {
+    for (folder, below) in import.origin.statics.clone() {
+        for (name, path) in found(&folder, from, dir) {
             import.copy_static(&path, &dir.join("static").join(&below).join(name))?;
         }
     }
@@ -282,6 +279,31 @@ fn fields(format: Format, bytes: &[u8], name: Option<&RowName>) -> Option<Fields
         Ok(())
     });
     outcome.ok().map(|_| fields)
+}
+
+/// Endings of the files beside posts that are for visitors: what else lies there may be the
+/// author's own.
+const FOR_VISITORS: [&str; 24] = [
+    "avif", "css", "flac", "gif", "ico", "jpeg", "jpg", "js", "m4a", "mov", "mp3", "mp4", "oga",
+    "ogg", "otf", "pdf", "png", "svg", "ttf", "wav", "webm", "webp", "woff", "woff2",
+];
+
+/// The files of a folder that is a part of `from`, without those of the new site `dir`; none of a
+/// folder elsewhere, which settings of others or a link may name.
+fn found(folder: &Path, from: &Path, dir: &Path) -> Vec<(String, PathBuf)> {
+    let mut files = Vec::new();
+    let (whole, part) = (from.canonicalize(), folder.canonicalize());
+    let (Ok(whole), Ok(part)) = (whole, part) else {
+        return files;
+    };
+    if part.starts_with(&whole) {
+        walk(&part, "", 0, &mut files);
+    }
+    let new = dir.canonicalize().ok();
+    if let Some(new) = new.filter(|new| !part.starts_with(new)) {
+        files.retain(|(_, path)| !path.starts_with(&new));
+    }
+    files
 }
 
 /// The files below a folder, by their paths below it, without hidden ones and those that links lead

@@ -125,11 +125,14 @@ fn a_table_with_a_generated_column_can_be_updated_afterwards() {
     let postgres = lab_pgtest::Options::new().logical().start().unwrap();
     let database = postgres.database().unwrap();
     let mut client = postgres::Client::connect(&database.url(), postgres::NoTls).unwrap();
-    let schema = "create table loose (id int, twice int generated always as (2 * id) stored)";
+    let schema = "create table loose (id int, twice int generated always as (2 * id) stored);
+        create table whole (id int primary key, twice int generated always as (2 * id) stored);
+        alter table whole replica identity full;";
     client.batch_execute(schema).unwrap();
-    let site = site(&database, &["loose"]);
+    let site = site(&database, &["loose", "whole"]);
     let check = |args: &[&str]| text(&run(site.path(), args).stderr);
-    let change = "insert into loose values (1); update loose set id = 2; delete from loose";
+    let change = "insert into loose values (1); update loose set id = 2; delete from loose;
+        insert into whole values (1); update whole set id = 2; delete from whole";
     let said = check(&["check", "--fix", "--yes", "."]);
     assert!(
         said.contains("replica identity full; alter publication"),

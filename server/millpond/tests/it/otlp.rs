@@ -62,6 +62,10 @@ fn read_otlp(body: &Value) -> BTreeMap<String, Value> {
         (&of_program["key"], &of_program["value"]["stringValue"]),
         (&"service.name".into(), &"millpond".into())
     );
+    assert_eq!(
+        resource["resource"]["attributes"][2]["key"],
+        "service.instance.id"
+    );
     let scope = &resource["scopeMetrics"][0];
     assert_eq!(scope["scope"]["name"], "millpond");
     let mut metrics = BTreeMap::new();

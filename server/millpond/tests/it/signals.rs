@@ -156,7 +156,7 @@ fn hangup_applies_a_new_log_and_names_what_needs_a_restart() {
     );
     let notes = server.wait_for("a restart applies it");
     let change = "changed, but not applied by saving the file: ";
-    let names = "cache.memory, log.access, limits.body;";
+    let names = "cache.memory, limits.body;";
     assert!(notes.contains(&format!("{change}{names}")), "{notes}");
     server.signal(Signal::HUP);
     let notes = server.wait_for("the site was read again");

@@ -49,6 +49,11 @@ impl FolderPattern {
         self.pattern.matches(path) || is_other()
     }
 
+    /// The number of parts of the pattern.
+    pub fn parts(&self) -> usize {
+        self.pattern.to_string().matches('/').count()
+    }
+
     /// Returns the texts at a place of its paths, from 0: the parts of this place that are no
     /// names, and behind a `*` all.
     pub fn words(&self, place: usize) -> Vec<String> {

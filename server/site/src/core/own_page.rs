@@ -20,7 +20,9 @@ pub(crate) const STYLE: &str = include_str!("own_page.css");
 /// The line with the policy of these pages.
 static POLICY: LazyLock<Bytes> = LazyLock::new(|| {
     let hash = STANDARD.encode(digest(&SHA256, STYLE.as_bytes()));
-    let policy = format!("default-src 'self'; style-src 'self' 'sha256-{hash}'");
+    let policy = format!(
+        "default-src 'self'; style-src 'self' 'sha256-{hash}'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+    );
     format!("Content-Security-Policy: {policy}\r\n").into()
 });
 

@@ -20,7 +20,7 @@ use millpond_site_format::{
 /// At most this many addresses of a page are tried.
 const MOST: usize = 4096;
 
-/// The parts that are tried in the place of a parameter that takes the rest of a path.
+/// The parts that are tried at least in the place of a parameter that takes the rest of a path.
 const DEPTH: usize = 4;
 
 /// Returns the rules that leave a page partly open, each with an address that is open.
@@ -89,15 +89,17 @@ fn words(patterns: &[&FolderPattern], place: usize) -> Vec<String> {
     [WORD.to_owned()].into_iter().chain(words).collect()
 }
 
-/// Ends of paths from a place on, of one part up to [`DEPTH`].
+/// Ends of paths from a place on, of one part up to one more than a pattern has.
 fn rests(patterns: &[&FolderPattern], place: usize) -> Vec<String> {
+    let longest = patterns.iter().map(|pattern| pattern.parts() + 1).max();
+    let depth = longest.unwrap_or(0).saturating_sub(place).max(DEPTH);
     let mut all = words(patterns, place);
     let mut last = all.clone();
-    for place in place + 1..place + DEPTH {
+    for place in place + 1..place + depth {
         let words = words(patterns, place);
         let starts = last.iter();
         let longer = starts.flat_map(|start| words.iter().map(move |it| format!("{start}/{it}")));
-        last = longer.take(MOST / DEPTH).collect();
+        last = longer.take(MOST / depth).collect();
         all.extend_from_slice(&last);
     }
     all

@@ -294,8 +294,9 @@ impl Catalog {
         if tables.iter().any(|table| table.has_virtual_column()) {
             return None;
         }
-        let is_refused = |table: &&Relation| self.refuses_full_identity(table);
-        let publishing = tables.iter().any(is_refused).then(|| self.publish_stored());
+        let is_refused = |table: &&Relation| table.has_stored_column();
+        let publishing = self.publication.lacks_generated && tables.iter().any(is_refused);
+        let publishing = publishing.then(|| self.publish_stored());
         let identities = tables.iter().map(|table| {
             format!(
                 "alter table {} replica identity full",
@@ -306,11 +307,15 @@ impl Catalog {
         Some(all.join("; "))
     }
 
-    /// True if the server refuses to update or delete rows of the table, if their identity is full
-    /// and the table is published.
-    pub(crate) fn refuses_full_identity(&self, table: &Relation) -> bool {
-        let stored = self.publication.lacks_generated && table.has_stored_column();
-        stored || table.has_virtual_column()
+    /// True if the server refuses to update or delete rows of the table while it is published, as
+    /// the publication leaves out a column of their identity.
+    pub(crate) fn refuses_changes(&self, table: &Relation) -> bool {
+        let is_full = table.identity == Identity::Full;
+        let is_left_out = |column: &CatalogColumn| {
+            let is_stored = column.is_generated && !column.is_virtual;
+            self.publication.lacks_generated && is_stored && (is_full || column.in_identity)
+        };
+        table.columns.iter().any(is_left_out) || is_full && table.has_virtual_column()
     }
 
     /// The statement by which the publication has generated columns.

@@ -36,6 +36,8 @@ struct PublicationTables {
     entries: String,
     /// True if the role may publish them.
     owned: bool,
+    /// True if their identities have generated columns, which are to be published with them.
+    generated: bool,
 }
 
 impl PublicationTables {
@@ -50,6 +52,7 @@ impl PublicationTables {
             shown: displays(catalog, tables),
             entries: entries.join(", "),
             owned: facts.superuser || tables.is_subset(owned),
+            generated: tables.iter().any(|table| is_unwritable(catalog, *table)),
         }
     }
 
@@ -74,6 +77,9 @@ pub(super) fn missing_requirements(
         .iter()
         .flat_map(|table| missing(catalog, *table))
         .collect();
+    let (barred, wanted): (BTreeSet<u32>, BTreeSet<u32>) = wanted
+        .into_iter()
+        .partition(|table| is_unwritable(catalog, *table) && has_virtual(catalog, *table));
     let (published, silent): (BTreeSet<u32>, BTreeSet<u32>) = wanted
         .into_iter()
         .partition(|table| unpublished_parts(catalog, *table).is_empty());
@@ -101,6 +107,13 @@ pub(super) fn missing_requirements(
     }));
     all.extend(tables.iter().filter_map(|table| partial(catalog, *table)));
     all.extend(unwritable(catalog, tables, may_publish));
+    all.extend(barred.into_iter().map(|table| {
+        Requirement::new(
+            format!("{} cannot be published", catalog.display(table)),
+            "its replica identity is full, and no publication has its virtual column: PostgreSQL would refuse to update or delete \
+             its rows; give it another identity",
+        )
+    }));
     all
 }
 
@@ -124,6 +137,7 @@ fn existing(facts: &Facts, catalog: &Catalog, wanted: &PublicationTables) -> Vec
         );
     }
     if !wanted.entries.is_empty() {
+        let add = format!("alter publication {quoted} add table {}", wanted.entries);
         all.push(
             Requirement::new(
                 format!("the publication {name} lacks {}", wanted.shown),
@@ -133,7 +147,10 @@ fn existing(facts: &Facts, catalog: &Catalog, wanted: &PublicationTables) -> Vec
                 ),
             )
             .repaired_by(
-                format!("alter publication {quoted} add table {}", wanted.entries),
+                match wanted.generated {
+                    true => format!("{}; {add}", catalog.publish_stored()),
+                    false => add,
+                },
                 owns && wanted.owned,
             ),
         );
@@ -142,11 +159,14 @@ fn existing(facts: &Facts, catalog: &Catalog, wanted: &PublicationTables) -> Vec
 }
 
 fn absent(facts: &Facts, catalog: &Catalog, wanted: &PublicationTables) -> Requirement {
-    let list = if wanted.entries.is_empty() {
+    let mut list = if wanted.entries.is_empty() {
         String::new()
     } else {
         format!(" for table {}", wanted.entries)
     };
+    if wanted.generated {
+        list.push_str(" with (publish_generated_columns = stored)");
+    }
     Requirement::new(
         format!("there is no publication {}", catalog.publication().name),
         format!(
@@ -188,6 +208,19 @@ fn without_identity(catalog: &Catalog, table: u32, may_fix: bool) -> Requirement
     .repaired_by(statement, may_fix)
 }
 
+/// True if PostgreSQL would refuse to update a table, or a part of it, once it is published.
+fn is_unwritable(catalog: &Catalog, table: u32) -> bool {
+    let parts = catalog.tree(table).into_iter();
+    let mut parts = parts.filter_map(|part| catalog.relation(part));
+    parts.any(|part| catalog.refuses_changes(part))
+}
+
+fn has_virtual(catalog: &Catalog, table: u32) -> bool {
+    let parts = catalog.tree(table).into_iter();
+    let mut parts = parts.filter_map(|part| catalog.relation(part));
+    parts.any(|part| part.identity == Identity::Full && part.has_virtual_column())
+}
+
 /// Lists the tables whose rows PostgreSQL refuses to update, as their identity has a column that
 /// the publication leaves out.
 fn unwritable(catalog: &Catalog, tables: &BTreeSet<u32>, may_fix: bool) -> Vec<Requirement> {
@@ -196,9 +229,7 @@ fn unwritable(catalog: &Catalog, tables: &BTreeSet<u32>, may_fix: bool) -> Vec<R
         .flat_map(|table| catalog.tree(*table))
         .collect();
     let is_refused = |relation: &&Relation| {
-        relation.identity == Identity::Full
-            && catalog.unreported(relation.oid).is_none()
-            && catalog.refuses_full_identity(relation)
+        catalog.unreported(relation.oid).is_none() && catalog.refuses_changes(relation)
     };
     let relations = parts.iter().filter_map(|part| catalog.relation(*part));
     let requirement = |relation: &Relation| {
@@ -210,8 +241,7 @@ fn unwritable(catalog: &Catalog, tables: &BTreeSet<u32>, may_fix: bool) -> Vec<R
             let why = "its replica identity is full, and no publication has its virtual column; give it another identity";
             return Requirement::new(what, why);
         }
-        let why =
-            "its replica identity is full, and the publication leaves out its generated column";
+        let why = "the publication leaves out a generated column of its replica identity";
         Requirement::new(what, why).repaired_by(catalog.publish_stored(), may_fix)
     };
     relations.filter(is_refused).map(requirement).collect()

@@ -79,8 +79,9 @@ impl Redirects {
     }
 
     fn lead_one(&mut self, old: &str, to: &str) {
-        let is_plain = |sign: char| sign.is_ascii_graphic() && !"?#*:{}\"\\".contains(sign);
-        if !old.chars().all(is_plain) {
+        let is_plain = |sign: char| sign.is_ascii_graphic() && !"?#*:{}\"\\%[]<>".contains(sign);
+        let is_dots = |part: &str| matches!(part, "." | "..");
+        if !old.chars().all(is_plain) || old.split('/').any(is_dots) {
             self.unknown += 1;
         } else if old.trim_end_matches('/') != to && old != "/" {
             self.single.insert(old.to_owned(), to.to_owned());
