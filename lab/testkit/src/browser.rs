@@ -121,6 +121,10 @@ impl Browser {
     }
 
     /// Waits until an expression is true in a page.
+    #[allow(
+        clippy::disallowed_methods,
+        reason = "the clock is read to give up waiting, and this crate knows no other"
+    )]
     #[track_caller]
     pub fn until(&mut self, window: &Window, expression: &str) {
         let since = Instant::now();

@@ -123,7 +123,8 @@ fn metric(name: &str, help: &str, kind: &str, points: Vec<Value>) -> Value {
         .iter()
         .find_map(|(end, unit)| Some((name.strip_suffix(end)?, *unit)));
     let (name, unit) = found.unwrap_or((name, ""));
-    let mut data = json!({ "dataPoints": points });
+    let mut data = json!({});
+    data["dataPoints"] = points.into();
     if kind != "gauge" {
         data["aggregationTemporality"] = CUMULATIVE.into();
     }

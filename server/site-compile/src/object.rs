@@ -82,8 +82,13 @@ pub fn json(value: &db::Value) -> serde_json::Value {
     match value {
         db::Value::Null => serde_json::Value::Null,
         db::Value::Integer(integer) => (*integer).into(),
-        db::Value::Real(real) => serde_json::Number::from_f64(*real)
-            .map_or(serde_json::Value::Null, serde_json::Value::Number),
+        db::Value::Real(real) => match serde_json::Number::from_f64(*real) {
+            Some(number) => number.into(),
+            // As PostgreSQL's own JSON has it, and as lists do.
+            None if real.is_nan() => "NaN".into(),
+            None if *real > 0.0 => "Infinity".into(),
+            None => "-Infinity".into(),
+        },
         db::Value::Text(text) => text.to_string().into(),
         db::Value::Blob(bytes) => bytes
             .iter()
@@ -196,6 +201,12 @@ impl Object for ResultRow {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_number_without_an_end_is_a_text_as_in_a_list() {
+        let written = [f64::INFINITY, f64::NEG_INFINITY, f64::NAN].map(|real| json(&real.into()));
+        assert_eq!(written, ["Infinity", "-Infinity", "NaN"]);
+    }
 
     #[test]
     fn templates_and_json_see_truths_and_documents_as_such() {

@@ -34,7 +34,6 @@ fn full() -> TestConsole {
         test.ask_route("/a/{long}/route/{with}/many/{parts}/{of-a-long}/name", 5, 1);
         {
             let totals = &mut test.figures.0.lock().unwrap().totals;
-            let n = n as u64;
             totals.counts.crawlers = Some(20 * n);
             totals.counts.server_errors = Some(n / 10);
             totals.counts.shed = n / 8;

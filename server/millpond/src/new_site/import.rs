@@ -22,15 +22,15 @@ use old_addresses::Redirects;
 const MAX_LISTED: usize = 6;
 
 /// Fields of a front matter, by the names of their columns.
-type Fields = BTreeMap<String, Json>;
+type FrontFields = BTreeMap<String, Json>;
 
-/// What was taken from a folder.
+/// Posts and files that were taken from a folder.
 pub struct Import {
     origin: Origin,
     posts: usize,
     statics: usize,
     redirects: Redirects,
-    /// What was not taken, each in one line.
+    /// Parts that were not taken, each in one line.
     left: Vec<String>,
 }
 
@@ -41,7 +41,7 @@ struct Post {
     /// The slug, as the settings of the new site have it, and that of the old site.
     slug: String,
     old_slug: String,
-    fields: Fields,
+    fields: FrontFields,
 }
 
 /// Finds out which program a folder was made for.
@@ -127,7 +127,8 @@ impl Import {
         let bytes = fs::read(path)?;
         let mut to = stem.to_owned();
         let mut fields = self.fields(stem, &bytes);
-        let slug = |fields: &Fields| fields.get("slug").and_then(Json::as_str).map(str::to_owned);
+        let slug =
+            |fields: &FrontFields| fields.get("slug").and_then(Json::as_str).map(str::to_owned);
         let old = slug(&fields).unwrap_or_else(|| stem.to_owned());
         let old_slug = old.rsplit('/').next().unwrap_or_default().to_owned();
         let mut new = old;
@@ -167,7 +168,7 @@ impl Import {
     }
 
     /// The fields of a file, as the new site will read them; none of one with a fault.
-    fn fields(&self, stem: &str, bytes: &[u8]) -> Fields {
+    fn fields(&self, stem: &str, bytes: &[u8]) -> FrontFields {
         let name = RowName::of(stem, self.origin.names);
         fields(Format::Markdown, bytes, Some(&name)).unwrap_or_default()
     }
@@ -262,8 +263,8 @@ pub fn listed(lines: &[String]) -> Vec<String> {
 }
 
 /// The one row of a file.
-fn fields(format: Format, bytes: &[u8], name: Option<&RowName>) -> Option<Fields> {
-    let mut fields = Fields::new();
+fn fields(format: Format, bytes: &[u8], name: Option<&RowName>) -> Option<FrontFields> {
+    let mut fields = FrontFields::new();
     let outcome = read(format, bytes, name, &mut |row| {
         for (name, value) in row.names.iter().zip(row.values) {
             let value = match value {

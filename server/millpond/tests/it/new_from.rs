@@ -17,7 +17,7 @@ fn imported(files: &[(&str, &str)]) -> (TempDir, String) {
         &["new", "new", "--template", "blog", "--from", "old"],
     );
     assert!(output.status.success(), "{}", text(&output.stderr));
-    let report = text(&output.stdout).to_owned();
+    let report = text(&output.stdout);
     assert!(report.lines().count() <= 30, "{report}");
     (dir, report)
 }

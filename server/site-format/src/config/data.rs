@@ -22,7 +22,7 @@ pub struct DataFolder {
     pub shown: PathBuf,
     /// The endings of the names that count; empty for all formats.
     pub endings: Vec<String>,
-    /// What the names of files say beside the slug.
+    /// Parts of the names of files beside the slug.
     pub names: NameParts,
     /// The element of XML that is a row.
     pub element: Option<String>,

@@ -243,7 +243,7 @@ impl<'a> ChangedFiles<'a, '_> {
         }
         let inbox = Arc::clone(&self.sync.inbox);
         let surveyed = match survey(file, table, &inbox.stopped()) {
-            Survey::Good(surveyed) => surveyed,
+            Survey::Good(surveyed) => *surveyed,
             Survey::Bad(faults) => {
                 self.sync.remember(file, signature, faults, None);
                 return None;

@@ -16,7 +16,7 @@ pub(super) struct TargetTable {
     pub(super) columns: Vec<TableColumn>,
     /// The zone of moments without an offset.
     pub(super) zone: SiteZone,
-    /// What the names of files say of their rows.
+    /// Meaning of the names of files.
     pub(super) names: RowSettings,
 }
 
@@ -111,7 +111,7 @@ impl TargetTable {
             let is_folder = column.name == PATH_COLUMN && column.is_key && column.not_null;
             if column.name == KEY_COLUMN && column.is_key {
                 filled.content_key = Some(filled.columns.len());
-            } else if from.is_none() && !is_folder && !(name == DRAFT && !filled.hiding.is_empty())
+            } else if from.is_none() && !is_folder && (name != DRAFT || filled.hiding.is_empty())
                 || column.name == FILE_COLUMN
             {
                 if column.is_key {

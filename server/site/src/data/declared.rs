@@ -88,7 +88,7 @@ fn text(value: &Value) -> Option<&str> {
     }
 }
 
-/// True for a number that has at most so many digits, and so many of them behind the point.
+/// True for a number within a number of digits, and a number of them behind the point.
 fn is_decimal(text: &str, digits: Option<usize>, decimals: Option<usize>) -> bool {
     if !text.parse::<f64>().is_ok_and(f64::is_finite) {
         return false;

@@ -51,16 +51,7 @@ const FIELDS: [(&str, Says); 7] = [
 ];
 
 /// Words that say that a post is not to be shown.
-const DRAFTS: [&str; 8] = [
-    "draft",
-    "private",
-    "pending",
-    "future",
-    "unpublished",
-    "hidden",
-    "trash",
-    "archived",
-];
+const DRAFTS: &str = "draft private pending future unpublished hidden trash archived";
 
 /// The columns with the moments between which a row is shown, and Hugo's other names for them.
 const MOMENTS: [(&str, &[&str]); 2] = [
@@ -119,7 +110,7 @@ pub(super) fn is_hidden(fields: &[HidingField], values: &[FieldValue<'_>]) -> Re
             (Says::Draft, _) => truth()?,
             (Says::Shown, _) => !truth()?,
             (Says::Word, FieldValue::Text(text) | FieldValue::Plain(text)) => DRAFTS
-                .iter()
+                .split(' ')
                 .any(|word| word.eq_ignore_ascii_case(text.trim())),
             (Says::Word, _) => false,
         };

@@ -6,7 +6,8 @@
 //! which table's, when a file is looked at, and what the owner is told.
 //!
 //! - `sources`, `scan`: the files of the folders;
-//! - `columns`, `convert`, `declared`: from their values to those of the table; `fields`: what it lacks; `hiding`: drafts;
+//! - `columns`, `convert`, `declared`: from their values to those of the table;
+//! - `fields`: what it lacks; `hiding`: drafts;
 //! - `survey`: a file is read, once: it is checked, and its rows are kept until they are applied;
 //! - `sync`: one look at all files; `saved`: at a few; `apply`, `batch`: what has changed;
 //! - `gone`: what is gone; `held`: its rows stay for a file that is not applied yet;

@@ -27,8 +27,7 @@ pub(super) struct DataFile {
     pub(super) shown: PathBuf,
     pub(super) table: String,
     pub(super) format: Format,
-    /// What its path says of the row, where the file is one row; none for a file that can have no
-    /// name.
+    /// Fields that its path gives, where the file is one row; none for a file that has no name.
     pub(super) row_name: Option<RowName>,
     pub(super) stamp: Stamp,
 }
@@ -86,13 +85,13 @@ struct TableFolder<'a> {
 }
 
 impl TableFolder<'_> {
-    /// What is known of a file by its path without the ending.
+    /// Returns the fields that the path of a file gives, without the ending.
     fn row_name(&self, stem: &str) -> RowName {
         row_name(stem, self.settings)
     }
 }
 
-/// What the settings of its table and its path without the ending say of a file.
+/// Returns the fields that the path of a file gives by the settings of its table.
 fn row_name(stem: &str, settings: Option<&DataFolder>) -> RowName {
     let names = settings.map(|settings| settings.names).unwrap_or_default();
     let element = settings.and_then(|settings| settings.element.as_deref());

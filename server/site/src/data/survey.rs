@@ -25,7 +25,7 @@ use millpond_site_format::Problem;
 /// Result of a reading.
 pub(super) enum Survey {
     /// Each row fits.
-    Good(SurveyedFile),
+    Good(Box<SurveyedFile>),
     /// Something is wrong with it: all that is, up to a number.
     Bad(Vec<Problem>),
     /// The file cannot be read, for a reason outside of it.
@@ -178,11 +178,11 @@ pub(super) fn survey(file: &DataFile, table: &TargetTable, stopped: &Arc<AtomicB
             Err(error) => return Survey::Unreadable(unkept(file, &error)),
         };
     }
-    Survey::Good(SurveyedFile {
+    Survey::Good(Box::new(SurveyedFile {
         hash: digest.hash,
         filled,
         rows,
-    })
+    }))
 }
 
 /// An empty list of rows.

@@ -87,7 +87,7 @@ impl<'a> Applier<'a> for RowTrial<'a> {
         };
         // They go into an empty table, once.
         let (hash, others) = (format!("{:032x}", surveyed.hash), Vec::new());
-        Some(ReadyFile::surveyed(file, surveyed, hash, others, true))
+        Some(ReadyFile::surveyed(file, *surveyed, hash, others, true))
     }
 
     fn apply(&mut self, batch: Vec<ReadyFile<'a>>) -> bool {

@@ -125,15 +125,13 @@ impl Submission {
         Ok(())
     }
 
-    /// The fields with a new password that is too short or too long, each with the sentence. An
-    /// empty one is missing, which is said otherwise.
+    /// The fields with a new password that is too short or too long, each with the sentence.
     pub(crate) fn bad_passwords(&self, given: &Given<'_>) -> impl Iterator<Item = (&str, String)> {
         let hashes = self.form.signing.hashes.iter();
         hashes.filter_map(|at| {
             let param = &self.form.params[*at];
             let texts = given.texts(param);
-            let password = texts.first().filter(|text| !text.is_empty())?;
-            Some((param.name.as_str(), wrong_length(password)?))
+            Some((param.name.as_str(), wrong_length(texts.first()?)?))
         })
     }
 

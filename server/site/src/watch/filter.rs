@@ -21,7 +21,7 @@ pub(super) enum Meaning {
 /// None for what changes nothing that is served.
 pub(super) fn meaning(event: &FileEvent, root: &Path) -> Option<Meaning> {
     let meaning = match event.change {
-        // What is written through a mapping (`mmap`) is told of only when the file is closed.
+        // Writing through a mapping (`mmap`) has no event but the one of closing.
         FileChange::Written | FileChange::Closed => Meaning::Data,
         _ => Meaning::Names,
     };

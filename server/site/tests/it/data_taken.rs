@@ -318,7 +318,7 @@ fn the_log_of_a_start_with_a_thousand_files_is_one_screen() {
     assert!(log.lines().count() <= 50, "{log}");
     for expected in [
         "files, table posts, rows: 256 new",
-        "data/posts/p0000.md:5:1: date is \"never 0\", not a day like",
+        "data/posts/p0000.md:4:1: date is \"never 0\", not a day like",
         "has no column mood, so that is left out (also in 449 more files of data/posts/)",
         "has no columns mood, place, so that is left out (also in 449 more files of data/posts/)",
         "so it is not read (also in 999 more files of data/posts/)",

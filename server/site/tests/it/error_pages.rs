@@ -281,7 +281,7 @@ fn faults_of_error_pages_in_folders_are_named() {
         (
             "pages/[lang]/404.html",
             "{{ {'en': {'x': 1}}[params.lang].x }}",
-            "pages/[lang]/404.html:1:22: this map has no `de` where `lang` is `de`",
+            "pages/[lang]/404.html:1:21: this map has no `de` where `lang` is `de`",
         ),
         (
             "pages/404.html",

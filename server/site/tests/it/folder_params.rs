@@ -241,11 +241,11 @@ fn faults_in_the_file_of_a_folder_are_named() {
         ),
         (
             &[("pages/[lang]/_folder.sql", "-- require: claims.user\n")],
-            "pages/[lang]/_folder.sql: the file of a folder has `-- param:` lines alone",
+            "pages/[lang]/_folder.sql: the file of a folder has `-- param:` and `-- message:` lines alone",
         ),
         (
             &[("pages/[lang]/_folder.sql", "-- name: a :one\nselect 1;\n")],
-            "pages/[lang]/_folder.sql: the file of a folder has `-- param:` lines alone",
+            "pages/[lang]/_folder.sql: the file of a folder has `-- param:` and `-- message:` lines alone",
         ),
         (
             &[

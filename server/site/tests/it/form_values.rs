@@ -183,7 +183,7 @@ fn a_short_password_is_said_with_the_rest() {
         ),
         (
             "name=abcdef&password=",
-            "Name must be from 1 to 5 characters long.|Password must be filled in.|",
+            "Name must be from 1 to 5 characters long.|A password has at least 8 characters.|",
         ),
     ] {
         let refused = site.post("/join", form);

@@ -91,7 +91,7 @@ fn texts_and_addresses(site: &TestSite) {
             &[
                 "<title>Mole</title>",
                 "xml:lang=\"de\"",
-                "2026-03-04T10:00:00Z",
+                "<updated>2026-03-04T10:00:00",
             ],
         ),
         (
@@ -101,12 +101,9 @@ fn texts_and_addresses(site: &TestSite) {
     ] {
         let answer = site.get(target);
         assert_eq!(answer.status, 200, "{target}: {}", answer.body);
+        let body = answer.body.replace("&#x2f;", "/");
         for text in texts {
-            assert!(
-                answer.body.contains(text),
-                "{target}: {text} in {}",
-                answer.body
-            );
+            assert!(body.contains(text), "{target}: {text} in {}", answer.body);
         }
     }
     assert_eq!(site.get("/en/news/2").status, 404);

@@ -9,7 +9,7 @@ use crate::support::{Answer, TestSite};
 const FILES: &[(&str, &str)] = &[
     (
         "millpond.toml",
-        "[database]\nurl = \"sqlite:site.db\"\n[cache]\nrefresh_ahead = 0\n[static]\nlistings = [\"/files/\"]\n\
+        "[database]\nurl = \"sqlite:site.db\"\n[cache]\nrefresh_ahead = 0\n[static]\nlisting = [\"/files\"]\n\
          [[fields]]\npath = \"/*\"\nset = { \"Content-Security-Policy\" = \"default-src 'none'; style-src 'self'\", \"X-Own\" = \"1\" }\n",
     ),
     ("pages/index.html", "front"),

@@ -305,7 +305,10 @@ fn what_cannot_be_is_said_before() {
             "-- param: n integer from 1 = 0",
             "the default `0` is not at least 1",
         ),
-        ("-- param: n text to 200", "check (length(title) <= 200)"),
+        (
+            "-- param: n text to 200",
+            "the length of a text is: text length from 1 to 200",
+        ),
         ("-- param: n dat", "did you mean `date`?"),
         (
             "-- param: n date = 2026-02-30",

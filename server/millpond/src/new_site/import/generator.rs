@@ -5,17 +5,17 @@ use std::path::{Path, PathBuf};
 use millpond_data::{Format, NameParts};
 use serde_json::Value as Json;
 
-use super::{Fields, fields, walk};
+use super::{FrontFields, fields, walk};
 
 /// A folder with posts.
 pub struct Origin {
     pub(super) generator: &'static str,
-    settings: Fields,
+    settings: FrontFields,
     /// The folder of the posts.
     pub(super) posts: PathBuf,
     /// Folders with files for visitors, and the folder below `static/` that each becomes.
     pub(super) statics: Vec<(PathBuf, String)>,
-    /// What the names of the files mean.
+    /// Meaning of the names of the files.
     pub(super) names: NameParts,
     /// The address of a post in the words of Jekyll and Hugo, with `:path` for that of its file.
     pub(super) address: String,
@@ -38,7 +38,7 @@ impl Origin {
             .or_else(|| Self::plain(dir))
     }
 
-    fn new(generator: &'static str, settings: Fields, posts: PathBuf) -> Self {
+    fn new(generator: &'static str, settings: FrontFields, posts: PathBuf) -> Self {
         Self {
             generator,
             settings,
@@ -55,7 +55,7 @@ impl Origin {
         if !posts.is_dir() {
             return None;
         }
-        let settings = settings(dir, &["_config.yml", "_config.yaml", "_config.toml"]);
+        let settings = settings(dir, "_config.yml _config.yaml _config.toml");
         let mut origin = Self::new("Jekyll", settings.unwrap_or_default(), posts);
         let style = origin.setting(&["permalink"]).unwrap_or_default();
         let posts = origin
@@ -75,7 +75,7 @@ impl Origin {
     }
 
     fn mkdocs(dir: &Path) -> Option<Self> {
-        let settings = settings(dir, &["mkdocs.yml", "mkdocs.yaml"])?;
+        let settings = settings(dir, "mkdocs.yml mkdocs.yaml")?;
         let folder = settings
             .get("docs_dir")
             .and_then(Json::as_str)
@@ -87,43 +87,26 @@ impl Origin {
     }
 
     fn eleventy(dir: &Path) -> Option<Self> {
-        let names = [
-            ".eleventy.js",
-            "eleventy.config.js",
-            "eleventy.config.mjs",
-            "eleventy.config.cjs",
-            "eleventy.config.ts",
-        ];
-        names.iter().find(|name| dir.join(name).is_file())?;
+        const NAMES: &str = ".eleventy.js eleventy.config.js eleventy.config.mjs \
+                             eleventy.config.cjs eleventy.config.ts";
+        NAMES.split(' ').find(|name| dir.join(name).is_file())?;
         let inputs = [dir.join("content"), dir.join("src"), dir.to_owned()];
         let folders = ["posts", "blog", "articles", "notes", "writing"];
         let mut all = inputs
             .iter()
             .flat_map(|input| folders.map(|name| (input.join(name), name)));
         let (posts, name) = all.find(|(folder, _)| folder.is_dir())?;
-        let mut origin = Self::new("Eleventy", Fields::new(), posts);
+        let mut origin = Self::new("Eleventy", FrontFields::new(), posts);
         origin.section = format!("/{name}/");
         origin.statics_of(dir, &["assets", "images", "img", "static", "public"]);
         Some(origin)
     }
 
     fn hugo_or_zola(dir: &Path) -> Option<Self> {
-        let names = [
-            "hugo.toml",
-            "hugo.yaml",
-            "hugo.yml",
-            "hugo.json",
-            "config.toml",
-            "config.yaml",
-            "config.yml",
-            "config.json",
-            "zola.toml",
-            "config/_default/hugo.toml",
-            "config/_default/config.toml",
-            "config/_default/hugo.yaml",
-            "config/_default/config.yaml",
-        ];
-        let settings = settings(dir, &names)?;
+        const NAMES: &str = "hugo.toml hugo.yaml hugo.yml hugo.json config.toml config.yaml \
+            config.yml config.json zola.toml config/_default/hugo.toml config/_default/config.toml \
+            config/_default/hugo.yaml config/_default/config.yaml";
+        let settings = settings(dir, NAMES)?;
         let is_zola = settings.contains_key("base_url");
         let folder = settings
             .get("contentdir")
@@ -148,10 +131,13 @@ impl Origin {
         let mut files = Vec::new();
         walk(dir, "", 0, &mut files);
         let is_text = |name: &str| Format::of_name(name).is_some_and(|it| it.1 == Format::Markdown);
-        files
-            .iter()
-            .any(|(name, _)| is_text(name))
-            .then(|| Self::new("a folder of Markdown files", Fields::new(), dir.to_owned()))
+        files.iter().any(|(name, _)| is_text(name)).then(|| {
+            Self::new(
+                "a folder of Markdown files",
+                FrontFields::new(),
+                dir.to_owned(),
+            )
+        })
     }
 
     fn statics_of(&mut self, dir: &Path, names: &[&str]) {
@@ -211,8 +197,8 @@ impl Origin {
 }
 
 /// The settings in the first of some files that is there.
-fn settings(dir: &Path, names: &[&str]) -> Option<Fields> {
-    let name = names.iter().find(|name| dir.join(name).is_file())?;
+fn settings(dir: &Path, names: &str) -> Option<FrontFields> {
+    let name = names.split(' ').find(|name| dir.join(name).is_file())?;
     let bytes = std::fs::read(dir.join(name)).ok()?;
     let (_, format) = Format::of_name(name)?;
     Some(fields(format, &bytes, None).unwrap_or_default())

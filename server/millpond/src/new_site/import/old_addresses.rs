@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde_json::Value as Json;
 
 use super::super::quoted;
-use super::{Fields, Origin, Post};
+use super::{FrontFields, Origin, Post};
 
 /// Redirects of the new site.
 #[derive(Default)]
@@ -113,7 +113,7 @@ impl Redirects {
 }
 
 /// A text of the front matter that is an address.
-fn text<'f>(fields: &'f Fields, name: &str) -> Option<&'f str> {
+fn text<'f>(fields: &'f FrontFields, name: &str) -> Option<&'f str> {
     let text = fields.get(name)?.as_str()?;
     (!text.is_empty() && !text.contains(['{', ':'])).then_some(text)
 }
@@ -171,7 +171,7 @@ fn expanded(pattern: &str, origin: &Origin, post: &Post) -> Option<String> {
 }
 
 /// Jekyll's categories of a post, as a path.
-fn categories(fields: &Fields) -> String {
+fn categories(fields: &FrontFields) -> String {
     let found = fields.get("categories").or_else(|| fields.get("category"));
     let names = match found {
         Some(Json::Array(list)) => list.iter().filter_map(Json::as_str).collect(),
