@@ -144,7 +144,7 @@ impl Cause {
             Self::Unconditional => Remedy::new(format!("add {SELECT}"), FEWER_ROWS),
             Self::First => Remedy::new(
                 format!(
-                    "order by a column that is shown and has an index, and last by a unique one; or take the first of a group, by {SELECT}; or keep the first in a small table of their own"
+                    "order by a number or a time (on SQLite also a text) that is shown and has an index, and last by a unique one; or take the first of a group, by {SELECT}; or keep the first in a small table of their own"
                 ),
                 UPKEEP,
             ),

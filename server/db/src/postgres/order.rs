@@ -16,6 +16,7 @@ pub(crate) enum OrderClass {
     /// Without a zone.
     Timestamp,
     TimestampTz,
+    Numeric,
 }
 
 /// One term of ORDER BY.
@@ -46,13 +47,10 @@ impl OrderName {
     /// The place of a stored value, from the text in which the feed brings it. What is not as
     /// expected may have any place.
     pub(crate) fn place_of_text(self, text: &[u8]) -> OrderPlace {
-        let number = std::str::from_utf8(text)
-            .ok()
-            .and_then(|text| match self.order.class {
-                OrderClass::Integer => text.parse().ok(),
-                class => microseconds(class, text),
-            });
-        number.map_or(OrderPlace::FIRST, |number| self.place(number))
+        let place = std::str::from_utf8(text).ok();
+        place
+            .and_then(|text| self.place_as_written(text))
+            .unwrap_or(OrderPlace::FIRST)
     }
 
     pub(crate) fn place_of_null(self) -> OrderPlace {
@@ -65,17 +63,28 @@ impl OrderName {
 
     /// The place of a value of a result; none for a null and what is not as expected.
     pub(crate) fn place_of(self, value: &Value) -> Option<OrderPlace> {
-        let number = match (self.order.class, value) {
-            (OrderClass::Integer, Value::Integer(integer)) => Some(*integer),
+        match (self.order.class, value) {
+            (OrderClass::Integer, Value::Integer(integer)) => Some(self.place(*integer as f64)),
             (OrderClass::Integer, _) => None,
-            (class, Value::Text(text)) => microseconds(class, text),
+            (_, Value::Text(text)) => self.place_as_written(text),
             _ => None,
-        };
-        number.map(|number| self.place(number))
+        }
     }
 
-    fn place(self, number: i64) -> OrderPlace {
-        self.hash.place(OrderPlace::number(number as f64))
+    /// The place of a value that is written so. Numbers of more digits than a double has are at the
+    /// place of the nearest one.
+    pub(crate) fn place_as_written(self, text: &str) -> Option<OrderPlace> {
+        let number = match self.order.class {
+            OrderClass::Integer => text.parse::<i64>().ok()? as f64,
+            // Behind all others, which a double's bits need not say.
+            OrderClass::Numeric => Some(text.parse::<f64>().ok()?).filter(|n| !n.is_nan())?,
+            class => microseconds(class, text)? as f64,
+        };
+        Some(self.place(number))
+    }
+
+    fn place(self, number: f64) -> OrderPlace {
+        self.hash.place(OrderPlace::number(number))
     }
 }
 
@@ -94,7 +103,7 @@ fn microseconds(class: OrderClass, text: &str) -> Option<i64> {
             let (at, zone) = rest.split_at(zone);
             Some(day + time(at)? - offset(zone)?)
         }
-        OrderClass::Integer => None,
+        OrderClass::Integer | OrderClass::Numeric => None,
     }
 }
 
@@ -213,6 +222,33 @@ mod tests {
             None
         );
         assert_eq!(microseconds(OrderClass::Date, "2024-01-01 BC"), None);
+    }
+
+    #[test]
+    fn numbers_have_the_places_of_their_doubles() {
+        let order = RowOrder {
+            class: OrderClass::Numeric,
+            is_descending: false,
+            nulls_first: false,
+        };
+        let name = OrderName::new(7, "a", order, &ColumnSet::All);
+        let all = [
+            "-Infinity",
+            "-1e500",
+            "-2.5",
+            "-0.00000000000000000001",
+            "0.000",
+            "12.34",
+            "12.3400000000000000000000001",
+            "99999999999999999999",
+            "Infinity",
+        ];
+        let places = all.map(|text| name.place_of_text(text.as_bytes()));
+        assert!(places.is_sorted(), "{places:?}");
+        assert_eq!(places[5], name.place_of(&"12.340".into()).unwrap());
+        // It is behind all numbers, so it may be anywhere, and is no last one.
+        assert_eq!(name.place_of(&"NaN".into()), None);
+        assert_eq!(name.place_of_text(b"NaN"), OrderPlace::FIRST);
     }
 
     #[test]

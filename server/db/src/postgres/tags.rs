@@ -85,7 +85,7 @@ impl ColumnName {
             (_, Value::Null) => Some(Tag::narrow(hash((self.hash, 1_u8)))),
             (ValueClass::Integer, Value::Integer(integer)) => Some(self.integer(*integer)),
             (ValueClass::Text, Value::Text(text)) => Some(self.bytes(text.as_bytes())),
-            (ValueClass::Folded, Value::Text(text)) => self.folded(text.as_bytes()),
+            (ValueClass::Folded(_), Value::Text(text)) => self.folded(text.as_bytes()),
             (ValueClass::Uuid, Value::Text(text)) => {
                 canonical_uuid(text.as_bytes()).map(|u| self.bytes(&u))
             }
@@ -104,7 +104,7 @@ impl ColumnName {
                 .ok()
                 .map(|integer| self.integer(integer)),
             ValueClass::Text => Some(self.bytes(stored)),
-            ValueClass::Folded => self.folded(stored),
+            ValueClass::Folded(_) => self.folded(stored),
             ValueClass::Uuid => canonical_uuid(stored).map(|uuid| self.bytes(&uuid)),
             ValueClass::Boolean => match stored {
                 b"t" => Some(self.integer(1)),
@@ -159,6 +159,7 @@ fn canonical_uuid(text: &[u8]) -> Option<[u8; 32]> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::precision::CaseFold;
 
     fn column(class: ValueClass) -> ColumnName {
         ColumnName::new(16_384, "a", class)
@@ -180,7 +181,7 @@ mod tests {
                 text.equal_to(&word.into())
             );
         }
-        let folded = column(ValueClass::Folded);
+        let folded = column(ValueClass::Folded(CaseFold::Lower));
         assert_eq!(
             folded.touched_by(b"Ann@X"),
             folded.equal_to(&"aNN@x".into())

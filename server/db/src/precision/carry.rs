@@ -19,6 +19,8 @@ enum Rank {
     Unique,
     Parameter,
     Witness,
+    /// By values that say nothing where a parameter is not given.
+    Optional,
     /// Such a value often selects most rows: `published = 1`.
     Constants,
 }
@@ -65,7 +67,7 @@ impl<'m, W: WitnessSource> Carrier<'m, '_, W> {
             .collect();
         let chosen = best.iter().enumerate().map(|(factor, best)| {
             let best = best.as_ref();
-            best.filter(|best| rank(model, block, factor, best) < Rank::Constants)
+            best.filter(|best| rank(model, block, factor, best) < Rank::Optional)
                 .cloned()
         });
         self.chosen = chosen.collect();
@@ -78,6 +80,8 @@ impl<'m, W: WitnessSource> Carrier<'m, '_, W> {
                 values: Values::First(first.rows),
             };
             self.take(first.factor, restriction);
+            let found = &mut self.equalities.found[first.factor];
+            found.sort_by_key(|restriction| !restriction.values.are_optional());
             self.carry_on();
         }
         for (chosen, best) in self.chosen.iter_mut().zip(best) {
@@ -119,6 +123,22 @@ impl<'m, W: WitnessSource> Carrier<'m, '_, W> {
         }
     }
 
+    /// Names the index that is missing for a factor as the cause for what is found by its rows, too.
+    pub(super) fn pass_causes_on(&mut self) {
+        let mut next = 0;
+        while let Some((factor, cause)) = self.unindexed.get(next).cloned() {
+            next += 1;
+            for EqualColumns { from, to, .. } in &self.equalities.equal_columns {
+                let is_found_by = from.block == self.block && from.column.factor == factor;
+                let mut known = self.unindexed.iter();
+                let is_known = known.any(|(known, _)| *known == to.factor);
+                if is_found_by && !is_known && self.chosen[to.factor].is_none() {
+                    self.unindexed.push((to.factor, cause.clone()));
+                }
+            }
+        }
+    }
+
     /// Restricts a factor for which nothing was chosen, and chooses that.
     fn take(&mut self, factor: usize, restriction: ColumnRestriction) {
         self.equalities.found[factor].insert(0, restriction.clone());
@@ -154,7 +174,24 @@ impl<'m, W: WitnessSource> Carrier<'m, '_, W> {
         if !is_own && self.is_source && are_witnessed {
             return None;
         }
-        self.values(from.block, from.column, rows.as_ref(), lacks)
+        let found = self.values(from.block, from.column, rows.as_ref(), lacks);
+        if found.is_some() || lacks.is_none() {
+            return found;
+        }
+        // A row that counts meets every condition, so what else is given selects it too.
+        let known = match is_own {
+            true => &self.equalities.found,
+            false => &self.before[from.block].as_ref()?.found,
+        };
+        let is_other = |other: &&ColumnRestriction| {
+            let values = &other.values;
+            values.has_parameter() && !values.are_optional() && Some(*other) != rows.as_ref()
+        };
+        let others = known[from.column.factor].iter().filter(is_other);
+        let others: Vec<ColumnRestriction> = others.cloned().collect();
+        others
+            .iter()
+            .find_map(|other| self.values(from.block, from.column, Some(other), &mut None))
     }
 
     /// Returns the values that a column has in rows of its factor that are restricted so.
@@ -165,10 +202,9 @@ impl<'m, W: WitnessSource> Carrier<'m, '_, W> {
         rows: Option<&ColumnRestriction>,
         lacks: &mut Option<Cause>,
     ) -> Option<Values> {
-        // Which values are equal to the given ones is not known.
-        let rows = rows.filter(|rows| rows.class != Some(ValueClass::Folded));
+        // Of values that are equal by another class it is not known which they are.
         let is_same = |rows: &&ColumnRestriction| {
-            rows.column == column.column && !matches!(rows.values, Values::First(_))
+            (rows.column, rows.class) == (column.column, Some(column.class))
         };
         if let Some(rows) = rows.filter(is_same) {
             return Some(rows.values.clone());
@@ -177,7 +213,11 @@ impl<'m, W: WitnessSource> Carrier<'m, '_, W> {
         if let (Some(table), Some(rows)) = (&factor.table, rows) {
             match witness(self.source, table, column, rows, self.witnesses) {
                 Ok(witness) => return Some(Values::Witnessed(witness)),
-                Err(NoWitness::NoIndex(table, key)) => *lacks = Some(Cause::Index(table, key)),
+                // By a constant there are mostly more rows than a witness may give.
+                Err(NoWitness::NoIndex(table, key)) if !rows.values.are_constants() => {
+                    *lacks = Some(Cause::Index(table, key));
+                }
+                Err(NoWitness::NoIndex(..)) => {}
                 Err(NoWitness::Unasked) => {}
             }
         }
@@ -374,9 +414,10 @@ fn rank<T>(
     let factor = &model.blocks[block].factors[factor];
     match &restriction.values {
         Values::Witnessed(_) | Values::First(_) => Rank::Witness,
+        values if values.are_optional() => Rank::Optional,
         Values::Given(_)
             if factor.unique.contains(&restriction.column)
-                && restriction.class != Some(ValueClass::Folded) =>
+                && !matches!(restriction.class, Some(ValueClass::Folded(_))) =>
         {
             Rank::Unique
         }

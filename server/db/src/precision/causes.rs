@@ -8,18 +8,18 @@ use std::collections::{BTreeSet, HashMap};
 use super::model::{Block, Condition, InList, Mention, Side, Term};
 use crate::advice::Cause;
 
-/// Returns why each factor of the block has no restriction, if it has none.
-pub(super) fn causes<T>(block: &Block<T>) -> Vec<Cause> {
+/// Returns why each factor of the block has no restriction, if it has none. `is_selected` is true if
+/// a parameter selects the rows of one of them.
+pub(super) fn causes<T>(block: &Block<T>, is_selected: bool) -> Vec<Cause> {
     let mut search = CauseSearch::default();
     for conjunct in &block.conditions {
         search.condition(&conjunct.condition, &conjunct.restricts);
     }
-    let is_joined = |cause: &Cause| matches!(cause, Cause::Join(_));
     // What is joined to all rows, or to the first, counts as these do.
-    let is_of_all = matches!(block.otherwise, Cause::Aggregate | Cause::First)
-        && search.found.values().all(is_joined);
+    let is_of_all = !is_selected && matches!(block.otherwise, Cause::Aggregate | Cause::First);
+    let says_more = |cause: &Cause| !(is_of_all && matches!(cause, Cause::Join(_)));
     let factors = 0..block.factors.len();
-    let causes = factors.map(|factor| search.found.remove(&factor).filter(|_| !is_of_all));
+    let causes = factors.map(|factor| search.found.remove(&factor).filter(says_more));
     causes
         .map(|cause| cause.unwrap_or_else(|| block.otherwise.clone()))
         .collect()

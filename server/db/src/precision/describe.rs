@@ -23,9 +23,9 @@ pub(crate) struct DescribedTable<'a> {
 
 /// Returns a column as it is compared.
 pub(crate) fn compared(column: &str, class: Option<ValueClass>) -> String {
-    match class {
-        Some(ValueClass::Folded) => format!("lower({column})"),
-        _ => column.to_owned(),
+    match class.and_then(ValueClass::function) {
+        Some(function) => format!("{function}({column})"),
+        None => column.to_owned(),
     }
 }
 
@@ -63,7 +63,8 @@ impl Described<'_> {
             Values::Given(operands) => format!("with {column} {}", self.given(operands)),
             Values::Witnessed(index) => {
                 let witness = &self.witnesses[*index];
-                let rows = self.rows(&witness.key, &witness.rows.values);
+                let key = compared(&witness.key, witness.rows.class);
+                let rows = self.rows(&key, &witness.rows.values);
                 format!(
                     "with {column} = {} of {} {rows}",
                     witness.column, witness.table
@@ -93,14 +94,21 @@ impl Described<'_> {
 
     /// Returns `= :id`, `in (1, 2)`, or `in (:ids)` for the items of a list.
     fn given(&self, operands: &[Operand]) -> String {
-        match operands {
+        let is_unless = |operand: &&Operand| matches!(operand, Operand::Unless(..));
+        let (unless, operands): (Vec<&Operand>, Vec<&Operand>) =
+            operands.iter().partition(is_unless);
+        let given = match operands[..] {
             [one] if !matches!(one, Operand::Items(_)) => format!("= {}", self.operand(one)),
             _ => {
                 let texts = operands.iter().map(|value| self.operand(value));
                 let texts: Vec<String> = texts.collect();
                 format!("in ({})", texts.join(", "))
             }
-        }
+        };
+        let unless = unless
+            .iter()
+            .map(|one| format!(" unless {}", self.operand(one)));
+        given + &unless.collect::<String>()
     }
 
     fn operand(&self, operand: &Operand) -> String {
@@ -116,6 +124,21 @@ impl Described<'_> {
             Operand::Constant(Value::Boolean(truth)) => truth.to_string(),
             Operand::Constant(Value::Text(text)) => format!("'{}'", text.replace('\'', "''")),
             Operand::Constant(_) | Operand::Last(_) => "NULL".into(),
+            Operand::Unless(index, Value::Null) => {
+                format!("{} is null", self.operand(&Operand::Parameter(*index)))
+            }
+            Operand::Unless(index, constant) => format!(
+                "{} = {}",
+                self.operand(&Operand::Parameter(*index)),
+                self.operand(&Operand::Constant(constant.clone()))
+            ),
+            Operand::Computed(by, sides) => {
+                let [left, right] = [&sides[0], &sides[1]].map(|side| match side {
+                    Operand::Computed(..) => format!("({})", self.operand(side)),
+                    _ => self.operand(side),
+                });
+                format!("{left} {} {right}", by.sign())
+            }
         }
     }
 }

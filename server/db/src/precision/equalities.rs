@@ -21,7 +21,7 @@
 use std::collections::BTreeSet;
 
 use super::model::{BlockColumn, BlockId, Condition, FactorColumn, InList, Model, Side, Term};
-use super::values::{ColumnRestriction, MAX_VALUES, Values};
+use super::values::{ColumnRestriction, MAX_VALUES, Operand, Values};
 
 /// `x.a = y.b`, where an equality of `y.b` with a value would restrict `y`. If only rows of `x`
 /// with `a = v` count, only rows of `y` with `b = v` do: a row with another value meets the
@@ -156,10 +156,17 @@ impl<'m> Equalities<'m> {
         }
     }
 
-    /// Takes what all branches restrict: a column of a factor, to the values of each.
+    /// Takes what all branches restrict: a column of a factor, to the values of each. A branch that
+    /// is known to be false before the query runs restricts nothing: `:genre is null`, where it is
+    /// not.
     fn disjunction(&mut self, branches: &'m [Vec<Condition>], restricts: &'m BTreeSet<usize>) {
         let factors = self.found.len();
-        let mut branches = branches.iter().map(|conditions| {
+        let unless: Vec<Operand> = branches
+            .iter()
+            .filter_map(|one| of_parameter(one))
+            .collect();
+        let others = branches.iter().filter(|one| of_parameter(one).is_none());
+        let mut branches = others.map(|conditions| {
             let mut branch = Self::none(self.block, factors);
             for condition in conditions {
                 branch.condition(condition, restricts);
@@ -180,7 +187,10 @@ impl<'m> Equalities<'m> {
             }
         }
         for (factor, known) in common.into_iter().enumerate() {
-            for restriction in known {
+            for mut restriction in known {
+                if let Values::Given(values) = &mut restriction.values {
+                    values.extend(unless.iter().cloned());
+                }
                 self.add_new(factor, restriction);
             }
         }
@@ -241,5 +251,23 @@ impl<'m> Equalities<'m> {
             known.push(restriction);
         }
         is_new
+    }
+}
+
+/// Returns when a branch is true, if it asks for a parameter and nothing else.
+fn of_parameter(branch: &[Condition]) -> Option<Operand> {
+    let [Condition::Equal { sides, .. }] = branch else {
+        return None;
+    };
+    match sides.each_ref().map(|side| &side.term) {
+        [
+            Term::Value(Operand::Parameter(index)),
+            Term::Value(Operand::Constant(value)),
+        ]
+        | [
+            Term::Value(Operand::Constant(value)),
+            Term::Value(Operand::Parameter(index)),
+        ] => Some(Operand::Unless(*index, value.clone())),
+        _ => None,
     }
 }

@@ -26,4 +26,6 @@ pub(crate) mod witness;
 pub(crate) use describe::{Described, DescribedTable, compared};
 pub(crate) use model::Model;
 pub(crate) use narrow::{Moved, Narrowed, narrow};
-pub(crate) use values::{ColumnRestriction, MAX_VALUES, Operand, ValueClass, Values};
+pub(crate) use values::{
+    Arithmetic, CaseFold, ColumnRestriction, MAX_VALUES, Operand, ValueClass, Values,
+};

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::values::{Operand, ValueClass};
+use crate::Value;
 use crate::advice::Cause;
 
 /// The number of a block in its [`Model`].
@@ -121,14 +122,26 @@ pub(crate) enum Condition {
 }
 
 impl Condition {
-    /// Returns the equality of two texts without regard to case.
-    pub(crate) fn folded(terms: [Term; 2]) -> Self {
+    /// Returns the condition that a parameter is null.
+    pub(crate) fn is_null(parameter: Operand) -> Self {
+        let terms = [parameter, Operand::Constant(Value::Null)];
+        Self::Equal {
+            sides: terms.map(|value| Side {
+                term: Term::Value(value),
+                mention: Mention::default(),
+            }),
+            class: None,
+        }
+    }
+
+    /// Returns the equality of a column of this class and a value, without regard to case.
+    pub(crate) fn folded(terms: [Term; 2], class: ValueClass) -> Self {
         Self::Equal {
             sides: terms.map(|term| Side {
                 term,
                 mention: Mention::default(),
             }),
-            class: Some(ValueClass::Folded),
+            class: Some(class),
         }
     }
 }
@@ -198,7 +211,7 @@ impl<T> Block<T> {
         let is_key = |side: &Side| {
             matches!(&side.term, Term::Column(found) if found.block == id
                 && found.column.factor == factor
-                && found.column.class != ValueClass::Folded
+                && !matches!(found.column.class, ValueClass::Folded(_))
                 && self.factors[factor].unique.contains(&found.column.column))
         };
         self.conditions.iter().any(|conjunct| {
@@ -237,7 +250,7 @@ impl<T> Block<T> {
         let column = self.output(place)?;
         let is_key = lists.iter().all(|keys| keys.contains(&column));
         // Texts that differ without their case differ.
-        let is_folded = (column.class, class) == (ValueClass::Text, ValueClass::Folded);
+        let is_folded = column.class == ValueClass::Text && matches!(class, ValueClass::Folded(_));
         let is_passed = is_key && (column.class == class || is_folded);
         is_passed.then_some(FactorColumn { class, ..column })
     }

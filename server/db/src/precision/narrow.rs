@@ -144,7 +144,10 @@ fn narrow_block<W: WitnessSource>(
     };
     carrier.choose();
     let inward = carrier.moved_into_semi_joins();
-    let mut causes = causes(block);
+    carrier.pass_causes_on();
+    let mut chosen = carrier.chosen.iter().flatten();
+    let is_selected = chosen.any(|rows| rows.values.has_parameter());
+    let mut causes = causes(block, is_selected);
     for (factor, cause) in carrier.unindexed {
         causes[factor] = cause;
     }

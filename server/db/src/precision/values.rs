@@ -1,5 +1,7 @@
 //! The values to which a column is restricted.
 
+use std::borrow::Cow;
+
 use millpond_store::Tag;
 
 use crate::Value;
@@ -14,13 +16,45 @@ pub(crate) enum ValueClass {
     Integer,
     /// Texts that are equal byte for byte.
     Text,
-    /// Texts that are equal once the case of their letters is taken away: `lower(a) = lower(b)`.
-    /// Only what is compared with values has this form, never a column by itself.
-    Folded,
+    /// Texts that are equal once the case of their letters is taken away.
+    Folded(CaseFold),
     /// PostgreSQL's `uuid`.
     Uuid,
     /// PostgreSQL's `boolean`.
     Boolean,
+}
+
+/// How the case of letters is taken away.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) enum CaseFold {
+    /// `lower(a) = lower(b)`. Only what is compared with values has this form, never a column by
+    /// itself.
+    Lower,
+    /// `upper(a) = upper(b)`, as above.
+    Upper,
+    /// That of a column which SQLite compares by NOCASE.
+    Collation,
+}
+
+impl CaseFold {
+    /// The function that takes it away; none for the equality of the column itself.
+    pub(crate) const fn function(self) -> Option<&'static str> {
+        match self {
+            Self::Lower => Some("lower"),
+            Self::Upper => Some("upper"),
+            Self::Collation => None,
+        }
+    }
+}
+
+impl ValueClass {
+    /// The function of the column by which rows of this class are found, if it is not the column.
+    pub(crate) const fn function(self) -> Option<&'static str> {
+        match self {
+            Self::Folded(fold) => fold.function(),
+            _ => None,
+        }
+    }
 }
 
 /// A value that a column is compared with, known before the query runs.
@@ -33,15 +67,78 @@ pub(crate) enum Operand {
     Constant(Value),
     /// The value of the last of these first rows.
     Last(usize),
+    /// A number of rows that is computed of two integers.
+    Computed(Arithmetic, Box<[Self; 2]>),
+    /// No value; but every value where this parameter is null or this constant, as in `:genre is
+    /// null or genre = :genre`.
+    Unless(usize, Value),
+}
+
+/// What is computed of two integers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Arithmetic {
+    Plus,
+    Minus,
+    Times,
+}
+
+impl Arithmetic {
+    /// Returns the result; none where it is no integer of 64 bits, of which PostgreSQL makes an
+    /// error and SQLite a double.
+    const fn of(self, left: i64, right: i64) -> Option<i64> {
+        match self {
+            Self::Plus => left.checked_add(right),
+            Self::Minus => left.checked_sub(right),
+            Self::Times => left.checked_mul(right),
+        }
+    }
+
+    pub(super) const fn sign(self) -> char {
+        match self {
+            Self::Plus => '+',
+            Self::Minus => '-',
+            Self::Times => '*',
+        }
+    }
 }
 
 impl Operand {
     /// Its value in an execution with these parameters, if they say it.
-    pub(crate) fn value<'a>(&'a self, params: &'a [Value]) -> Option<&'a Value> {
+    pub(crate) fn value<'a>(&'a self, params: &'a [Value]) -> Option<Cow<'a, Value>> {
         match self {
-            Self::Parameter(index) | Self::Items(index) => params.get(*index),
-            Self::Constant(value) => Some(value),
-            Self::Last(_) => None,
+            Self::Parameter(index) | Self::Items(index) => params.get(*index).map(Cow::Borrowed),
+            Self::Constant(value) => Some(Cow::Borrowed(value)),
+            Self::Last(_) | Self::Unless(..) => None,
+            Self::Computed(by, sides) => {
+                let [left, right] = sides.as_ref();
+                let result = by.of(left.integer(params)?, right.integer(params)?)?;
+                Some(Cow::Owned(Value::Integer(result)))
+            }
+        }
+    }
+
+    /// True if the values beside this one say nothing in an execution with these parameters.
+    fn lets_all_pass(&self, params: &[Value]) -> bool {
+        let Self::Unless(index, constant) = self else {
+            return false;
+        };
+        match (params.get(*index), constant) {
+            // An empty list is given as null.
+            (Some(Value::Json(list)), Value::Null) => list.as_array().is_none_or(Vec::is_empty),
+            (None | Some(Value::Null), _) => true,
+            (Some(_), Value::Null) => false,
+            (Some(Value::Integer(given)), Value::Integer(constant)) => given == constant,
+            (Some(Value::Text(given)), Value::Text(constant)) => given == constant,
+            // They may be equal once they are of one type.
+            _ => true,
+        }
+    }
+
+    /// Its value, if that is an integer.
+    pub(crate) fn integer(&self, params: &[Value]) -> Option<i64> {
+        match *self.value(params)? {
+            Value::Integer(integer) => Some(integer),
+            _ => None,
         }
     }
 }
@@ -59,6 +156,16 @@ pub(crate) enum Values {
 impl Values {
     pub(crate) const fn are_witnessed(&self) -> bool {
         matches!(self, Self::Witnessed(_))
+    }
+
+    /// True if they say nothing for some values of a parameter.
+    pub(super) fn are_optional(&self) -> bool {
+        let is_unless = |value: &Operand| matches!(value, Operand::Unless(..));
+        matches!(self, Self::Given(values) if values.iter().any(is_unless))
+    }
+
+    pub(super) fn are_constants(&self) -> bool {
+        matches!(self, Self::Given(_)) && !self.has_parameter()
     }
 
     /// True if a parameter is among them. A constant often selects most rows.
@@ -106,14 +213,20 @@ pub(crate) fn given_tags(
 ) -> Option<Vec<Tag>> {
     let mut tags = Vec::with_capacity(operands.len() + 1);
     for operand in operands {
+        if matches!(operand, Operand::Unless(..)) {
+            if operand.lets_all_pass(params) {
+                return None;
+            }
+            continue;
+        }
         let value = operand.value(params)?;
         match operand {
             Operand::Items(_) => {
-                for item in items(value, class)? {
+                for item in items(&value, class)? {
                     tags.push(tag(&item)?);
                 }
             }
-            _ => tags.push(tag(value)?),
+            _ => tags.push(tag(&value)?),
         }
     }
     (tags.len() <= MAX_VALUES).then_some(tags)
@@ -135,7 +248,7 @@ pub(crate) fn items(list: &Value, class: ValueClass) -> Option<Vec<Value>> {
     let item = |item: &Json| match (class, item) {
         (_, Json::Null) => Some(Value::Null),
         (ValueClass::Integer, Json::Number(number)) => number.as_i64().map(Value::Integer),
-        (ValueClass::Text | ValueClass::Folded | ValueClass::Uuid, Json::String(text))
+        (ValueClass::Text | ValueClass::Folded(_) | ValueClass::Uuid, Json::String(text))
             if !text.contains('\0') =>
         {
             Some(text.as_str().into())
@@ -152,6 +265,25 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn a_number_of_rows_is_computed_as_the_databases_do() {
+        let number = |integer: i64| Operand::Constant(integer.into());
+        let of = |by, left, right| Operand::Computed(by, Box::new([left, right]));
+        let before = of(Arithmetic::Minus, Operand::Parameter(0), number(1));
+        let offset = of(Arithmetic::Times, before, number(20));
+        let with = |params: &[Value]| offset.integer(params);
+        assert_eq!(with(&[3.into()]), Some(40));
+        assert_eq!(with(&[0.into()]), Some(-20));
+        // PostgreSQL makes an error of it, SQLite a double.
+        assert_eq!(with(&[i64::MIN.into()]), None);
+        assert_eq!(with(&[(i64::MAX / 2).into()]), None);
+        assert_eq!(with(&["3".into()]), None);
+        assert_eq!(with(&[Value::Null]), None);
+        assert_eq!(with(&[]), None);
+        let more = of(Arithmetic::Plus, Operand::Parameter(0), number(1));
+        assert_eq!(more.integer(&[20.into()]), Some(21));
+    }
 
     #[test]
     fn a_list_has_the_values_of_its_items() {

@@ -49,6 +49,8 @@ pub(crate) struct CatalogColumn {
     pub(crate) kind: Option<ValueKind>,
     /// The canonical form of equality with the column, if there is one.
     pub(crate) class: Option<ValueClass>,
+    /// True if it was declared NOT NULL.
+    pub(crate) is_never_null: bool,
     /// True if texts in it are ordered by their bytes, in UTF-8.
     pub(crate) has_binary_order: bool,
 }
@@ -117,6 +119,15 @@ impl CatalogTable {
             ResolvedColumn::Column(index) => self.rowid_column == Some(index),
             ResolvedColumn::Rowid => true,
         }
+    }
+
+    /// True if the column has no nulls.
+    pub(crate) fn is_never_null(&self, found: ResolvedColumn) -> bool {
+        let is_declared = match found {
+            ResolvedColumn::Column(index) => self.columns[index].is_never_null,
+            ResolvedColumn::Rowid => false,
+        };
+        is_declared || self.is_rowid(found)
     }
 
     /// The name of the rowid, unless a column has it.

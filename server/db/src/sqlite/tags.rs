@@ -125,6 +125,13 @@ impl ColumnHash {
         Tag::narrow(hash((self.hash, 1_u8, text)))
     }
 
+    /// The tag of a text without its case: SQLite knows that of ASCII letters alone. Behind a
+    /// character of code zero NOCASE compares no more.
+    fn folded(self, text: &[u8]) -> Option<Tag> {
+        let is_whole = !text.contains(&0);
+        is_whole.then(|| self.text(&text.to_ascii_lowercase()))
+    }
+
     /// The tag of the rows that equal a parameter; `None` if the equality has no canonical form.
     pub(crate) fn equal_to(self, value: &Value) -> Option<Tag> {
         match (self.class, value) {
@@ -135,12 +142,9 @@ impl ColumnHash {
                 Some(self.integer((*truth).into()))
             }
             (Some(ValueClass::Text), Value::Text(text)) => Some(self.text(text.as_bytes())),
-            // SQLite knows the case of ASCII letters alone.
-            (Some(ValueClass::Folded), Value::Text(text)) => {
-                Some(self.text(&text.as_bytes().to_ascii_lowercase()))
-            }
+            (Some(ValueClass::Folded(_)), Value::Text(text)) => self.folded(text.as_bytes()),
             // TEXT affinity applies to the parameter, and SQLite writes an integer as a decimal.
-            (Some(ValueClass::Text | ValueClass::Folded), Value::Integer(integer)) => {
+            (Some(ValueClass::Text | ValueClass::Folded(_)), Value::Integer(integer)) => {
                 Some(self.text(integer.to_string().as_bytes()))
             }
             _ => None,
@@ -158,8 +162,8 @@ impl ColumnHash {
                 exact(real).map_or(TouchedTags::Nothing, |i| TouchedTags::One(self.integer(i)))
             }
             (Some(ValueClass::Text), StoredValue::Text(text)) => TouchedTags::One(self.text(text)),
-            (Some(ValueClass::Folded), StoredValue::Text(text)) => {
-                TouchedTags::One(self.text(&text.to_ascii_lowercase()))
+            (Some(ValueClass::Folded(_)), StoredValue::Text(text)) => {
+                self.folded(text).map_or(TouchedTags::All, TouchedTags::One)
             }
             // SQLite might convert it.
             _ => TouchedTags::All,

@@ -49,7 +49,7 @@ fn each_cause_has_its_remedy_and_its_cost() {
                 add "where column = :parameter" on an integer or text column (the query gives these rows alone, so the address has to say which)
         select id from user order by name desc limit 10
             every change to user ends its results: any row may come to be among the first in that order
-                order by a column that is shown and has an index, and last by a unique one; or take the first of a group, by "where column = :parameter" on an integer or text column; or keep the first in a small table of their own (each write keeps that up, by a trigger or in the form)
+                order by a number or a time (on SQLite also a text) that is shown and has an index, and last by a unique one; or take the first of a group, by "where column = :parameter" on an integer or text column; or keep the first in a small table of their own (each write keeps that up, by a trigger or in the form)
         select count(*) from user
             every change to user ends its results: any row counts for what is counted or summed, so no condition can help
                 keep the figure in a table with one row for each value, and select that row (each write keeps that up, by a trigger or in the form)
@@ -64,8 +64,6 @@ fn each_cause_has_its_remedy_and_its_cost() {
                 compare the same column in each part, else write a query for each part (a query more, in the same round trip)
         select u.name from article a join user u on u.id = a.author_id where a.id = :a
         select * from user where email = :a
-            every change to user ends its results: email is generated, or of a type or collation whose equal values have several forms
-                compare another column, or keep its values in one form in a plain text column, and compare that (each write keeps that up, by a trigger or in the form)
         select * from user where id = :a + 1
             every change to user ends its results: id is not compared with a plain value of its own type
                 compare it with the parameter alone, "id = :parameter" (nothing)

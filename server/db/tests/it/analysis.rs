@@ -110,7 +110,7 @@ fn what_is_not_certain_is_the_whole_table() {
             select * from article where title = :a collate nocase
                 article: every change
             select * from user where email = :a
-                user: every change
+                user: rows with email = :a
             select * from article where score = :a
                 article: every change
             select * from article where day = :a
@@ -374,7 +374,7 @@ fn an_equality_passes_into_a_view_or_a_subquery() {
             select * from loud where article_id = :id and title = :t
                 article: rows with title = :t
                 comment: rows with article_id = :id
-                user: every change
+                user: rows with id = author_id of article with title = :t
             select * from loud l join article a on a.id = l.article_id where a.id = :id
                 article: every change
                 comment: rows with article_id = :id

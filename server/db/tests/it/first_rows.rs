@@ -189,7 +189,7 @@ fn what_is_no_plain_order_is_the_whole_table() {
             select title from article order by at desc
                 article: every change
             select title from article order by at desc limit 8 + 0
-                article: every change
+                article: rows among the first 8 + 0 by at desc
             select u.name from author u left join article a on a.author_id = u.id order by a.at limit 8
                 article: every change
                 author: every change

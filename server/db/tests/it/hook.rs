@@ -293,6 +293,15 @@ fn what_has_no_canonical_form_depends_on_the_whole_table() {
     check(
         "select * from t where n = :n",
         &[text("n")],
+        &[
+            ("update t set n = 'x' where id = 2", false),
+            ("update t set n = 'n' where id = 2", true),
+            ("update t set n = 'n' where id = 1", true),
+        ],
+    );
+    check(
+        "select * from t where n = :n collate rtrim",
+        &[text("n")],
         &[("update t set n = 'x' where id = 2", true)],
     );
     check(

@@ -143,7 +143,7 @@ impl ModelCase {
     fn fresh_value(&mut self) -> Value {
         match self.below(12) {
             0..=3 => int([0, 1, 7][self.below(3)]),
-            4..=7 if self.has_few_types => int([0, 1, 7][self.below(3)]),
+            4..=5 if self.has_few_types => int([0, 1, 7][self.below(3)]),
             4..=9 => text(self.of(&TEXTS)),
             10 => Value::Real([7.0, 1.5, 0.0][self.below(3)]),
             _ => Value::Null,
@@ -162,7 +162,7 @@ impl ModelCase {
     fn schema(&mut self) -> String {
         let mut schema = String::new();
         let types: &[&str] = match self.has_few_types {
-            true => &["integer", "integer", "text"],
+            true => &["integer", "integer", "text", "text collate nocase"],
             false => &TYPES,
         };
         for index in 0..2 + self.below(2) {
@@ -201,7 +201,8 @@ impl ModelCase {
             );
             if self.has_few_types {
                 schema += &format!(
-                    "create index {name}A on {name} (a);\ncreate index {name}B on {name} (b);\n"
+                    "create index {name}A on {name} (a);\ncreate index {name}B on {name} (b);\n\
+                     create index {name}L on {name} (lower(a));\ncreate index {name}U on {name} (upper(b));\n"
                 );
             }
             self.tables.push(ModelTable {
@@ -257,7 +258,12 @@ impl ModelCase {
 
     fn condition_on(&mut self, qualifier: &str, column: &str, other: &str) -> String {
         let literal = self.literal();
-        match self.below(16) {
+        match self.below(19) {
+            16 => format!("(:p is null or {qualifier}{column} = :p)"),
+            17 => format!("(:p = {literal} or {qualifier}{column} = :p or :q is null)"),
+            18 => format!(
+                "(:q is null or {qualifier}{column} = :q) and (:p = '' or {qualifier}{other} = :p)"
+            ),
             14 => format!("lower({qualifier}{column}) = lower(:p)"),
             15 => format!(
                 "{} = upper({qualifier}{column})",
@@ -510,7 +516,17 @@ impl ModelCase {
         ]);
         let direction = self.of(&["", "", " desc", " desc", " asc", " desc nulls first"]);
         let more = self.of(&["", ", x.k", ", x.b desc"]);
-        let limit = self.of(&["1", "2", "3", "4", "2 offset 1", ":q offset 2", "1, 2"]);
+        let limit = self.of(&[
+            "1",
+            "2",
+            "3",
+            "4",
+            "2 offset 1",
+            ":q offset 2",
+            "1, 2",
+            "2 offset (:q - 1) * 2",
+            ":p + 1 offset :q - 1",
+        ]);
         let join = match self.below(6) {
             0 => format!(" join {un} y on y.{c} = x.{d}"),
             1 => format!(" left join {un} y on y.{c} = x.{d}"),

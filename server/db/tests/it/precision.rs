@@ -18,12 +18,16 @@ create table track (id integer primary key, name text, album_id integer, genre_i
 create index track_album on track (album_id);
 create table line (id integer primary key, track_id integer, invoice_id integer);
 create index line_track on line (track_id);
+create index artist_lower on artist (lower(name));
+create index track_upper on track (upper(name));
 create table follow (who text, artist_id integer, primary key (who, artist_id));
 create view disc as select a.id, a.title, r.name as artist, r.label_id from album a join artist r on r.id = a.artist_id;
 create view shown as select d.id, d.title, d.artist, l.name as label from disc d left join label l on l.id = d.label_id;
 create view charts as select album_id, count(*) as sold from track join line on line.track_id = track.id group by album_id;
 create view works as select id, title as name, artist_id from album union all select id, name, album_id from track;
 create view latest as select * from album order by year limit 3;
+insert into album (id, title) with recursive n (i) as (select 1 union all select i + 1 from n where i < 1100) select i, 't' from n;
+analyze album;
 ";
 
 /// Describes the statements on both databases. Where they differ, both are given.
@@ -61,6 +65,13 @@ fn equalities_restrict() {
             "select * from album where id = :a or id = :b or id = 4",
             "select * from album where (id = :a and year = 3) or id = 4",
             "select * from album where id = :a or year = 3",
+            "select * from album where id = :a or :a is null",
+            "select * from album where (:a = 0 or id in (:a, :b)) and (lower(title) = lower(:t) or :t is null)",
+            "select * from album where (id = :a or year = 3 or :a is null)",
+            "select * from album where (id = :a or :a is not null)",
+            "select * from album a join artist r on r.id = a.artist_id where a.artist_id = :a or :a is null",
+            "select * from album a join artist r on r.id = a.artist_id where (a.id = :a or :a is null) and a.title = :t",
+            "select a.id, r.name from album a join artist r on r.id = a.artist_id where (a.year = :l or :l is null) order by a.id desc limit 3",
             "select * from album where not (id = :a)",
             "select * from album where id + 0 = :a",
             "select * from album where title = :t and year = 1973",
@@ -79,6 +90,12 @@ fn equalities_restrict() {
             "select * from album where lower(title) = title",
             "select * from album a join artist r on r.id = a.artist_id where lower(a.title) = lower(:t)",
             "select * from album a join artist r on lower(r.name) = lower(a.title) where lower(a.title) = lower(:t)",
+            "select * from album a join artist r on r.id = a.artist_id where lower(a.title) = lower(:t) and a.id = :id",
+            "select * from artist r join album a on a.artist_id = r.id where lower(r.name) = lower(:n)",
+            "select * from artist r join album a on a.artist_id = r.id where lower(r.name) = :n",
+            "select * from artist r join album a on a.artist_id = r.id where lower(r.name) = upper(:n)",
+            "select * from track t join line i on i.track_id = t.id where upper(t.name) = upper(:n)",
+            "select * from artist r join album a on a.artist_id = r.id where lower(r.name) = lower(:n) or lower(r.name) = 'x'",
             "select * from album",
         ],
         &expect![[r#"
@@ -94,6 +111,29 @@ fn equalities_restrict() {
                 album: rows with id in (:a, 4)
             select * from album where id = :a or year = 3
                 album: every change
+            select * from album where id = :a or :a is null
+                album: rows with id = :a unless :a is null
+            select * from album where (:a = 0 or id in (:a, :b)) and (lower(title) = lower(:t) or :t is null)
+                album: rows with id in (:a, :b) unless :a = 0
+            select * from album where (id = :a or year = 3 or :a is null)
+                album: every change
+            select * from album where (id = :a or :a is not null)
+                album: every change
+            select * from album a join artist r on r.id = a.artist_id where a.artist_id = :a or :a is null
+                album: rows with artist_id = :a unless :a is null
+                artist: rows with id = :a unless :a is null
+            select * from album a join artist r on r.id = a.artist_id where (a.id = :a or :a is null) and a.title = :t
+                album: rows with title = :t
+                artist: every change
+              on PostgreSQL
+                album: rows with title = :t
+                artist: rows with id = artist_id of album with title = :t
+            select a.id, r.name from album a join artist r on r.id = a.artist_id where (a.year = :l or :l is null) order by a.id desc limit 3
+                album: rows with year = :l unless :l is null
+                artist: rows with id = artist_id of album among the first 3 by id desc
+              on PostgreSQL
+                album: rows among the first 3 by id desc
+                artist: rows with id = artist_id of album among the first 3 by id desc
             select * from album where not (id = :a)
                 album: every change
             select * from album where id + 0 = :a
@@ -126,7 +166,7 @@ fn equalities_restrict() {
             select * from album where lower(title) = lower(:t)
                 album: rows with lower(title) = :t
             select * from album where :t = upper(title) and year > 1973
-                album: rows with lower(title) = :t
+                album: rows with upper(title) = :t
             select * from album where title = lower(:t)
                 album: every change
             select * from album where lower(title) = title
@@ -137,6 +177,24 @@ fn equalities_restrict() {
             select * from album a join artist r on lower(r.name) = lower(a.title) where lower(a.title) = lower(:t)
                 album: rows with lower(title) = :t
                 artist: every change
+            select * from album a join artist r on r.id = a.artist_id where lower(a.title) = lower(:t) and a.id = :id
+                album: rows with id = :id
+                artist: rows with id = artist_id of album with id = :id
+            select * from artist r join album a on a.artist_id = r.id where lower(r.name) = lower(:n)
+                album: rows with artist_id = id of artist with lower(name) = :n
+                artist: rows with lower(name) = :n
+            select * from artist r join album a on a.artist_id = r.id where lower(r.name) = :n
+                album: rows with artist_id = id of artist with lower(name) = :n
+                artist: rows with lower(name) = :n
+            select * from artist r join album a on a.artist_id = r.id where lower(r.name) = upper(:n)
+                album: every change
+                artist: every change
+            select * from track t join line i on i.track_id = t.id where upper(t.name) = upper(:n)
+                line: rows with track_id = id of track with upper(name) = :n
+                track: rows with upper(name) = :n
+            select * from artist r join album a on a.artist_id = r.id where lower(r.name) = lower(:n) or lower(r.name) = 'x'
+                album: rows with artist_id = id of artist with lower(name) in (:n, 'x')
+                artist: rows with lower(name) in (:n, 'x')
             select * from album
                 album: every change
         "#]],
@@ -263,6 +321,8 @@ fn restrictions_are_carried_on_along_keys() {
             "select *, (select name from artist r where r.id = a.artist_id) as artist from album a where a.id = :id",
             "select *, (select count(*) from track t where t.album_id = a.id) as tracks from album a where a.artist_id = :r",
             "select * from album a join artist r on r.id = a.artist_id where a.year = :y",
+            "select * from album a join artist r on r.id = a.artist_id where a.year = :y and a.title = :t",
+            "select * from artist r join album a on a.artist_id = r.id where r.label_id = :l",
             "select * from album a join artist r on r.id = a.artist_id + 0 where a.id = :id",
             "select * from album a full join artist r on r.id = a.artist_id where a.id = :id",
             "select * from artist where id not in (select artist_id from album where id = :id)",
@@ -336,6 +396,15 @@ fn restrictions_are_carried_on_along_keys() {
             select * from album a join artist r on r.id = a.artist_id where a.year = :y
                 album: rows with year = :y
                 artist: every change
+            select * from album a join artist r on r.id = a.artist_id where a.year = :y and a.title = :t
+                album: rows with year = :y
+                artist: every change
+              on PostgreSQL
+                album: rows with year = :y
+                artist: rows with id = artist_id of album with title = :t
+            select * from artist r join album a on a.artist_id = r.id where r.label_id = :l
+                album: rows with artist_id = id of artist with label_id = :l
+                artist: rows with label_id = :l
             select * from album a join artist r on r.id = a.artist_id + 0 where a.id = :id
                 album: rows with id = :id
                 artist: every change
@@ -378,6 +447,12 @@ fn the_first_rows_of_an_order_restrict() {
             "select a.id, (select count(*) from track t where t.album_id = a.id) as tracks from album a order by a.id limit 3",
             "select a.id, l.name from album a join artist r on r.id = a.artist_id left join label l on l.id = r.label_id where a.year > 1973 order by a.id limit 3",
             "select artist_id, count(*) from album group by artist_id order by artist_id limit 3",
+            "select id, year from album order by id limit :n offset (:page - 1) * :n",
+            "select a.id, r.name from album a join artist r on r.id = a.artist_id order by a.id desc limit :n + 1 offset 20 * (:page - 1)",
+            "select id, year from album order by id limit 20 offset :page / 2",
+            "select t.price, t.id from track t order by t.price desc, t.id limit 3",
+            "select r.id, r.label_id, l.name from artist r join label l on l.id = r.label_id order by r.label_id, r.id limit 3",
+            "select a.id, a.year, r.name from album a join artist r on r.id = a.artist_id order by a.year, a.id limit 3",
         ],
         &expect![[r#"
             select id, year from album order by id limit 3
@@ -413,6 +488,23 @@ fn the_first_rows_of_an_order_restrict() {
                 label: rows with id = label_id of artist with id = artist_id of album among the first 3 by id
             select artist_id, count(*) from album group by artist_id order by artist_id limit 3
                 album: every change
+            select id, year from album order by id limit :n offset (:page - 1) * :n
+                album: rows among the first :n + (:page - 1) * :n by id
+            select a.id, r.name from album a join artist r on r.id = a.artist_id order by a.id desc limit :n + 1 offset 20 * (:page - 1)
+                album: rows among the first :n + 1 + 20 * (:page - 1) by id desc
+                artist: rows with id = artist_id of album among the first :n + 1 + 20 * (:page - 1) by id desc
+            select id, year from album order by id limit 20 offset :page / 2
+                album: every change
+            select t.price, t.id from track t order by t.price desc, t.id limit 3
+                track: rows among the first 3 by price desc
+              on PostgreSQL
+                track: every change
+            select r.id, r.label_id, l.name from artist r join label l on l.id = r.label_id order by r.label_id, r.id limit 3
+                artist: rows among the first 3 by label_id
+                label: rows with id = label_id of artist among the first 3 by label_id
+            select a.id, a.year, r.name from album a join artist r on r.id = a.artist_id order by a.year, a.id limit 3
+                album: rows among the first 3 by year
+                artist: every change
         "#]],
     );
 }

@@ -117,7 +117,11 @@ fn rows_by_key_and_by_value() {
     check(
         "select * from t where n = :n",
         &[text("n")],
-        &[("update t set a = 7 where id = 3", true)],
+        &[
+            ("update t set a = 7 where id = 3", false),
+            ("update t set a = 7 where id = 1", true),
+            ("update t set n = 'n' where id = 3", true),
+        ],
     );
     check(
         "select * from w where k = :k",

@@ -4,7 +4,7 @@ use super::columns::bare;
 use super::nodes::{Object, TreeNode};
 use crate::Value;
 use crate::postgres::catalog::types;
-use crate::precision::Operand;
+use crate::precision::{CaseFold, Operand};
 
 /// Returns a parameter or a constant, without any conversion but those that [`bare`] takes off, and
 /// its type.
@@ -45,6 +45,20 @@ pub(crate) fn operands(node: &TreeNode) -> Option<Vec<(Operand, u32)>> {
             };
             Some(vec![(Operand::Items(index), type_oid)])
         }
+        _ => None,
+    }
+}
+
+/// Returns `x` of `lower(x)` and `upper(x)`.
+pub(super) fn argument_without_case(node: &TreeNode) -> Option<(CaseFold, &TreeNode)> {
+    let call = bare(node).filter(|object| object.name == "FUNCEXPR")?;
+    let [argument] = call.get("args").items() else {
+        return None;
+    };
+    // `lower(text)` and `upper(text)`; the numbers are in `pg_proc.dat`.
+    match call.number("funcid")? {
+        870 => Some((CaseFold::Lower, argument)),
+        871 => Some((CaseFold::Upper, argument)),
         _ => None,
     }
 }

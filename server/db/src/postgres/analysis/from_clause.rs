@@ -114,18 +114,11 @@ pub(super) fn conjunction<'a>(node: &'a TreeNode, found: &mut Vec<&'a TreeNode>)
 /// True if the query reads a system column that VACUUM FULL or a lock changes. `tableoid` does not.
 pub(super) fn uses_row_versions(query: &Object) -> bool {
     const TABLEOID: i16 = -6;
-    fn search(node: &TreeNode) -> bool {
-        match node {
-            TreeNode::List(items) => items.iter().any(search),
-            TreeNode::Object(object) => {
-                let number = object.number::<i16>("varattno");
-                (object.name == "VAR" && number.is_some_and(|n| n < 0 && n != TABLEOID))
-                    || object.fields.iter().any(|(_, value)| search(value))
-            }
-            _ => false,
-        }
-    }
+    let is_version = |object: &Object| {
+        let number = object.number::<i16>("varattno");
+        object.name == "VAR" && number.is_some_and(|number| number < 0 && number != TABLEOID)
+    };
     ["targetList", "jointree", "havingQual"]
         .iter()
-        .any(|field| search(query.get(field)))
+        .any(|field| query.get(field).contains(&is_version))
 }

@@ -70,6 +70,17 @@ impl TreeNode {
         }
     }
 
+    /// True if an object of this kind is in it.
+    pub(crate) fn contains(&self, is: &dyn Fn(&Object) -> bool) -> bool {
+        match self {
+            Self::List(items) => items.iter().any(|item| item.contains(is)),
+            Self::Object(object) => {
+                is(object) || object.fields.iter().any(|(_, value)| value.contains(is))
+            }
+            _ => false,
+        }
+    }
+
     /// The items of a list; none for anything else.
     pub(crate) fn items(&self) -> &[TreeNode] {
         match self {

@@ -22,7 +22,10 @@ use crate::precision::model::{
     Block, BlockColumn, BlockId, BlockRows, Condition, Conjunct, Factor, FactorColumn,
     FirstOfFactor, InList, Mention, Side, Term,
 };
-use crate::precision::{self, MAX_VALUES, Model, Moved, Narrowed, Operand, ValueClass};
+use crate::precision::witness::witness;
+use crate::precision::{
+    self, ColumnRestriction, MAX_VALUES, Model, Moved, Narrowed, Operand, ValueClass, Values,
+};
 
 /// Common table expressions that read each other are looked through this deep.
 const MAX_COMMON_DEPTH: usize = 32;
@@ -207,15 +210,37 @@ impl<'t> Translation<'_, 't> {
     }
 
     fn first_rows(&mut self, query: &Object, id: BlockId) {
-        let Some((factor, column, rows)) = first_rows::of(query, self.catalog) else {
+        let Some((factor, column, first)) = first_rows::of(query, self.catalog) else {
             return;
         };
+        let rows = self.asked.first_rows.len();
+        let unique = first.unique;
+        self.asked.first_rows.push(first);
+        if let Some(unique) = unique {
+            let source = PostgresWitnesses {
+                catalog: self.catalog,
+                first_rows: &self.asked.first_rows,
+            };
+            let restriction = ColumnRestriction {
+                column,
+                class: None,
+                values: Values::First(rows),
+            };
+            let table = self.blocks[id].factors[factor].table;
+            let known = &mut self.asked.witnesses;
+            let witness =
+                table.and_then(|table| witness(&source, &table, unique, &restriction, known).ok());
+            if witness.is_none() {
+                self.asked.first_rows.pop();
+                return;
+            }
+            self.asked.first_rows[rows].witness = witness;
+        }
         self.blocks[id].first = Some(FirstOfFactor {
             factor,
             column,
-            rows: self.asked.first_rows.len(),
+            rows,
         });
-        self.asked.first_rows.push(rows);
     }
 
     /// Returns a reference, as far as it is a table.
@@ -322,6 +347,8 @@ impl<'t> Translation<'_, 't> {
     }
 
     fn condition(&mut self, node: &'t TreeNode) -> Condition {
+        // `NullTestType`
+        const IS_NULL: u32 = 0;
         let other = |this: &Self| Condition::Other(this.mention(node));
         let Some(object) = node.object() else {
             return other(self);
@@ -344,6 +371,12 @@ impl<'t> Translation<'_, 't> {
                 Condition::Or(branches, self.mention(node))
             }
             ("VAR", _) => self.truth(node, true),
+            ("NULLTEST", _) if object.number("nulltesttype") == Some(IS_NULL) => {
+                match constants::operand(object.get("arg")) {
+                    Some((parameter @ Operand::Parameter(_), _)) => Condition::is_null(parameter),
+                    _ => other(self),
+                }
+            }
             ("OPEXPR", [left, right]) if is_equal(object) => {
                 let class = self.canonical(object);
                 let folded = class
@@ -372,15 +405,20 @@ impl<'t> Translation<'_, 't> {
     fn folded(&self, sides: [&'t TreeNode; 2]) -> Option<Condition> {
         let [left, right] = sides;
         let is_folded = |[column, value]: [&'t TreeNode; 2]| {
-            let mut found = self.column(argument_without_case(column)?)?;
-            let value = argument_without_case(value).unwrap_or(value);
+            let (fold, column) = constants::argument_without_case(column)?;
+            let mut found = self.column(column)?;
+            let value = match constants::argument_without_case(value) {
+                Some((same, value)) if same == fold => value,
+                Some(_) => return None,
+                None => value,
+            };
             let (operand, of) = constants::operand(value)?;
             let is_text = found.column.class == ValueClass::Text && takes(ValueClass::Text, of);
-            found.column.class = ValueClass::Folded;
-            is_text.then_some([Term::Column(found), Term::Value(operand)])
+            found.column.class = ValueClass::Folded(fold);
+            let terms = [Term::Column(found), Term::Value(operand)];
+            is_text.then(|| Condition::folded(terms, found.column.class))
         };
-        let terms = is_folded([left, right]).or_else(|| is_folded([right, left]))?;
-        Some(Condition::folded(terms))
+        is_folded([left, right]).or_else(|| is_folded([right, left]))
     }
 
     /// Returns the condition that a column is true, or false.
@@ -513,24 +551,11 @@ impl<'t> Translation<'_, 't> {
         named(node, 0, &mut factors);
         Mention {
             factors,
-            has_subquery: has_subquery(node),
+            has_subquery: node.contains(&|object| object.name == "SUBLINK"),
             is_column: columns::bare(node).is_some_and(|object| object.name == "VAR"),
             column: column.map(|(factor, _, column)| (factor, column.name.clone())),
         }
     }
-}
-
-/// Returns `x` of `lower(x)` and `upper(x)`.
-fn argument_without_case(node: &TreeNode) -> Option<&TreeNode> {
-    // `lower(text)` and `upper(text)`; the numbers are in `pg_proc.dat`.
-    const FUNCTIONS: [u32; 2] = [870, 871];
-    let call = columns::bare(node).filter(|object| object.name == "FUNCEXPR")?;
-    let [argument] = call.get("args").items() else {
-        return None;
-    };
-    FUNCTIONS
-        .contains(&call.number("funcid")?)
-        .then_some(argument)
 }
 
 fn is_equal(operator: &Object) -> bool {
@@ -546,16 +571,6 @@ fn otherwise(query: &Object) -> Cause {
         Cause::First
     } else {
         Cause::Unconditional
-    }
-}
-
-fn has_subquery(node: &TreeNode) -> bool {
-    match node {
-        TreeNode::List(items) => items.iter().any(has_subquery),
-        TreeNode::Object(object) => {
-            object.name == "SUBLINK" || object.fields.iter().any(|(_, value)| has_subquery(value))
-        }
-        _ => false,
     }
 }
 

@@ -1,6 +1,7 @@
 //! Witnesses on PostgreSQL (coherence.md, rule 21): how they are written, and what those of an
 //! execution have found.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::fmt;
 
@@ -8,7 +9,7 @@ use millpond_store::Tag;
 use tokio_postgres::types::Type;
 
 use super::columns;
-use super::first_rows::FirstRows;
+use super::first_rows::{Execution, FirstRows};
 use super::restriction::{Restriction, RowsName};
 use crate::Value;
 use crate::data_file::quoted;
@@ -60,6 +61,16 @@ impl WitnessSource for PostgresWitnesses<'_> {
                 let marks: Vec<String> = numbers.map(|number| format!("${number}")).collect();
                 format!("array[{}]", marks.join(", "))
             }
+            AskedValues::Folded(count, function) => {
+                let plain = (1..=count).map(|number| format!("${number}"));
+                let folded = (count + 1..=2 * count)
+                    .map(|number| format!("pg_catalog.{function}(${number})"));
+                let all: Vec<String> = plain.chain(folded).collect();
+                let values = format!("array[{}]", all.join(", "));
+                return format!(
+                    "pg_catalog.{function}({name}) operator(pg_catalog.=) any ({values})"
+                );
+            }
             AskedValues::Rows(sql) => sql.to_owned(),
         };
         format!("{name} operator(pg_catalog.=) any ({values})")
@@ -68,7 +79,13 @@ impl WitnessSource for PostgresWitnesses<'_> {
     /// The last row is known when the statement has run, and a witness runs beside it. So it gives
     /// some rows more, and if none of them is behind the last row, not all may be there
     /// ([`FirstRows::that_count`]).
-    fn first(&self, source: &str, key: &str, rows: usize) -> Option<(String, Vec<Operand>)> {
+    fn first(
+        &self,
+        source: &str,
+        key: &str,
+        rows: usize,
+        is_large: Option<&str>,
+    ) -> Option<(String, Vec<Operand>)> {
         let rows = self.first_rows.get(rows)?;
         let params: Vec<Operand> = [Some(rows.limit.clone()), rows.offset.clone()]
             .into_iter()
@@ -85,15 +102,24 @@ impl WitnessSource for PostgresWitnesses<'_> {
             true => "first",
             false => "last",
         };
+        let filter = is_large.map(|is_large| format!("where not {is_large}"));
+        let filter = filter.unwrap_or_default();
         let tail = format!(
-            "{source} order by {key} {direction} nulls {nulls} limit {} + {ROWS_BEYOND}",
+            "{source} {filter} order by {key} {direction} nulls {nulls} limit {} + {ROWS_BEYOND}",
             counts.join(" + ")
         );
         Some((tail, params))
     }
 
-    fn seeks(&self, table: &u32, key: usize, _: &Witness) -> bool {
-        self.catalog.is_indexed(*table, columns::number(key))
+    fn seeks(&self, table: &u32, key: usize, witness: &Witness) -> bool {
+        let function = witness.rows.class.and_then(ValueClass::function);
+        self.catalog
+            .is_indexed(*table, columns::number(key), function)
+    }
+
+    fn is_small(&self, table: &u32) -> bool {
+        let table = self.catalog.relation(*table);
+        table.is_some_and(|table| table.is_small)
     }
 }
 
@@ -103,8 +129,8 @@ fn operand_type(operand: &Operand, class: ValueClass) -> Type {
     match (class, is_list) {
         (ValueClass::Integer, false) => Type::INT8,
         (ValueClass::Integer, true) => Type::INT8_ARRAY,
-        (ValueClass::Text | ValueClass::Folded, false) => Type::TEXT,
-        (ValueClass::Text | ValueClass::Folded, true) => Type::TEXT_ARRAY,
+        (ValueClass::Text | ValueClass::Folded(_), false) => Type::TEXT,
+        (ValueClass::Text | ValueClass::Folded(_), true) => Type::TEXT_ARRAY,
         (ValueClass::Uuid, false) => Type::UUID,
         (ValueClass::Uuid, true) => Type::UUID_ARRAY,
         (ValueClass::Boolean, false) => Type::BOOL,
@@ -120,6 +146,8 @@ pub(crate) struct PreparedWitness {
     key_class: ValueClass,
     /// The values of its parameters.
     operands: Vec<Operand>,
+    /// The values by which rows of the innermost table are selected, or numbers of rows.
+    given: Vec<Operand>,
     class: ValueClass,
     /// The number of the witness within, if there is one.
     inner: Option<usize>,
@@ -141,15 +169,19 @@ impl PreparedWitness {
         asked: &Asked,
     ) -> Vec<Self> {
         let mut used = BTreeSet::new();
+        let mut of_places = BTreeSet::new();
         for restriction in restrictions {
             let mut values = &restriction.values;
             while let Values::Witnessed(index) = values {
                 used.insert(*index);
                 values = &asked.witnesses[*index].rows.values;
             }
+            if let Values::First(index) = values {
+                of_places.extend(asked.first_rows[*index].witness);
+            }
         }
         let mut all: Vec<Self> = Vec::new();
-        for index in used {
+        for index in of_places.iter().chain(used.difference(&of_places)).copied() {
             let prepared = Self::new(index, asked, &all);
             all.extend(prepared);
         }
@@ -193,6 +225,10 @@ impl PreparedWitness {
             index,
             key_class,
             operands: witness.params.clone(),
+            given: match &witness.rows.values {
+                Values::Given(operands) => operands.clone(),
+                Values::Witnessed(_) | Values::First(_) => witness.params.clone(),
+            },
             class: witness.class,
             inner,
             first,
@@ -204,7 +240,7 @@ impl PreparedWitness {
     pub(crate) fn params(&self, params: &[Value]) -> Option<Vec<Value>> {
         let values = self.operands.iter();
         values
-            .map(|operand| operand.value(params).cloned())
+            .map(|operand| operand.value(params).map(Cow::into_owned))
             .collect()
     }
 
@@ -213,7 +249,7 @@ impl PreparedWitness {
     fn selects_by_tags(&self, params: &[Value]) -> bool {
         let name = ColumnName::new(0, "", self.key_class);
         let tag = |value: &Value| name.equal_to(value);
-        self.inner.is_some() || given_tags(&self.operands, self.key_class, params, tag).is_some()
+        self.inner.is_some() || given_tags(&self.given, self.key_class, params, tag).is_some()
     }
 
     fn value(&self, text: &Value) -> Option<Value> {
@@ -223,7 +259,7 @@ impl PreparedWitness {
         match self.class {
             ValueClass::Integer => text.parse().ok().map(Value::Integer),
             ValueClass::Boolean => text.parse().ok().map(Value::Boolean),
-            ValueClass::Text | ValueClass::Folded | ValueClass::Uuid => {
+            ValueClass::Text | ValueClass::Folded(_) | ValueClass::Uuid => {
                 Some(Value::Text(text.clone()))
             }
         }
@@ -235,6 +271,8 @@ impl PreparedWitness {
 pub(crate) struct Found<'a> {
     /// For each witness its distinct values, or none if they are not all known.
     values: Vec<(usize, Option<Vec<Value>>)>,
+    /// The rows of witnesses that have places.
+    witnessed: Vec<(usize, Vec<Vec<Value>>)>,
     /// The rows of the result.
     rows: &'a [Vec<Value>],
 }
@@ -244,6 +282,7 @@ impl<'a> Found<'a> {
     pub(crate) const fn of_rows(rows: &'a [Vec<Value>]) -> Self {
         Self {
             values: Vec::new(),
+            witnessed: Vec::new(),
             rows,
         }
     }
@@ -256,7 +295,12 @@ impl<'a> Found<'a> {
             .is_none_or(|inner| self.values(inner).is_some());
         let is_known = is_inner_known && witness.selects_by_tags(params);
         let rows = match &witness.first {
-            Some(first) => first.that_count(rows, (self.rows, params)),
+            Some(first) => {
+                if first.witness == Some(witness.index) {
+                    self.witnessed.push((witness.index, rows.to_vec()));
+                }
+                first.that_count(rows, self.execution(params))
+            }
             None => Some(rows.iter().collect()),
         };
         let rows = rows.filter(|_| is_known);
@@ -264,6 +308,14 @@ impl<'a> Found<'a> {
             distinct(rows.into_iter().map(|row| witness.value(row.first()?)))
         });
         self.values.push((witness.index, values));
+    }
+
+    fn execution<'e>(&'e self, given: &'e [Value]) -> Execution<'e> {
+        Execution {
+            rows: self.rows,
+            given,
+            witnessed: &self.witnessed,
+        }
     }
 
     fn values(&self, witness: usize) -> Option<&[Value]> {
@@ -283,7 +335,8 @@ impl<'a> Found<'a> {
         let name = match (restriction.name, &restriction.values) {
             (RowsName::Equal(name), _) => name,
             (RowsName::First(name), Values::First(index)) => {
-                let last = first_rows.get(*index)?.last(name, self.rows, given)?;
+                let first = first_rows.get(*index)?;
+                let last = first.last(name, self.execution(given))?;
                 return name.hash.up_to(last);
             }
             (RowsName::First(_), _) => return None,

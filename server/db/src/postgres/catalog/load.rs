@@ -9,6 +9,7 @@ use super::{Catalog, CatalogColumn, Identity, Publication, Recording, Relation};
 use crate::postgres::families::Families;
 use crate::postgres::feed::triggers::function;
 use crate::postgres::server_error::refused;
+use crate::precision::CaseFold;
 use crate::{FeedKind, SqlError};
 
 /// Each row is a word that says what it is, and its fields. The rows of `pg_publication_rel` are
@@ -16,7 +17,8 @@ use crate::{FeedKind, SqlError};
 const EVERYTHING: &str = "\
 select 'relation' as what, array[c.oid::text, n.nspname, c.relname, c.relkind::text, c.relpersistence::text, c.relreplident::text, \
   c.relrowsecurity::text, c.relispartition::text, pg_catalog.pg_table_is_visible(c.oid)::text, \
-  pg_catalog.has_table_privilege(c.oid, 'select')::text]::text[] as fields \
+  pg_catalog.has_table_privilege(c.oid, 'select')::text, \
+  (c.relkind = 'r' and c.reltuples <= 1024 and pg_catalog.pg_relation_size(c.oid) <= 1048576)::text]::text[] as fields \
   from pg_catalog.pg_class c join pg_catalog.pg_namespace n on n.oid = c.relnamespace \
   where c.oid >= 16384 and c.relkind in ('r', 'p', 'v', 'm', 'f', 'S') \
 union all \
@@ -32,6 +34,13 @@ select 'indexed', array[i.indrelid::text, i.indkey[0]::text, (i.indisunique and 
       and a.attnum = any (k.conkey)))::text] \
   from pg_catalog.pg_index i join pg_catalog.pg_attribute a on a.attrelid = i.indrelid and a.attnum = i.indkey[0] \
   where i.indrelid >= 16384 and i.indisvalid and i.indpred is null and i.indkey[0] > 0 \
+union all \
+select 'folded', array[i.indrelid::text, a.attnum::text, f.name]::text[] \
+  from pg_catalog.pg_index i join pg_catalog.pg_attribute a on a.attrelid = i.indrelid and a.attnum > 0 and not a.attisdropped \
+  cross join (values ('lower'), ('upper')) f (name) \
+  where i.indrelid >= 16384 and i.indisvalid and i.indpred is null and i.indkey[0] = 0 \
+    and pg_catalog.pg_get_indexdef(i.indexrelid, 1, false) in \
+      (pg_catalog.format('%s(%I)', f.name, a.attname), pg_catalog.format('%s((%I)::text)', f.name, a.attname)) \
 union all \
 select 'check', array[k.conrelid::text, k.conname]::text[] || array(select a.attname::text from pg_catalog.pg_attribute a \
     where a.attrelid = k.conrelid and a.attnum = any (k.conkey) order by a.attnum) \
@@ -158,10 +167,19 @@ impl CatalogBuilder {
                 }),
             "indexed" => {
                 let (table, column) = (fields.number(0)?, fields.number(1)?);
-                catalog.indexed.insert((table, column));
+                catalog.indexed.insert((table, column, None));
                 if fields.flag(2) {
                     catalog.unique.insert((table, column));
                 }
+            }
+            "folded" => {
+                let folds = [CaseFold::Lower, CaseFold::Upper].into_iter();
+                let function = folds.filter_map(CaseFold::function);
+                let function = function
+                    .filter(|name| fields.text(2) == Some(*name))
+                    .next_back();
+                let key = (fields.number(0)?, fields.number(1)?, function);
+                catalog.indexed.insert(key);
             }
             "check" => {
                 let columns = fields.0.iter().skip(2).flatten();
@@ -261,6 +279,7 @@ fn relation(fields: &CatalogRow<'_>) -> Option<Relation> {
         is_partition: fields.flag(7),
         is_visible: fields.flag(8),
         may_select: fields.flag(9),
+        is_small: fields.flag(10),
         columns: Vec::new(),
     })
 }

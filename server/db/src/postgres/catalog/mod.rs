@@ -32,8 +32,9 @@ pub(crate) struct Catalog {
     /// Tables that inherit from a table or are partitions of it.
     children: HashMap<u32, Vec<u32>>,
     parents: HashMap<u32, Vec<u32>>,
-    /// The first columns of indexes on all rows, with their tables.
-    indexed: HashSet<(u32, i16)>,
+    /// The first columns of indexes on all rows, with their tables, and the functions of these that
+    /// are indexed instead.
+    indexed: HashSet<(u32, i16, Option<&'static str>)>,
     /// Columns that are alone in a unique index and never null.
     unique: HashSet<(u32, i16)>,
     /// CHECK constraints, by their tables.
@@ -78,6 +79,8 @@ pub(crate) struct Relation {
     pub(crate) is_visible: bool,
     /// True if the session's role may read it.
     pub(crate) may_select: bool,
+    /// True if it had few rows when the catalogs were read.
+    pub(crate) is_small: bool,
     pub(crate) columns: Vec<CatalogColumn>,
 }
 
@@ -265,8 +268,13 @@ impl Catalog {
     }
 
     /// True if an index finds the rows of a table by the value of a column.
-    pub(crate) fn is_indexed(&self, table: u32, column: i16) -> bool {
-        self.indexed.contains(&(table, column))
+    pub(crate) fn is_indexed(
+        &self,
+        table: u32,
+        column: i16,
+        function: Option<&'static str>,
+    ) -> bool {
+        self.indexed.contains(&(table, column, function))
     }
 
     /// True if no two rows that a reference to the table reads have the same value of a column.

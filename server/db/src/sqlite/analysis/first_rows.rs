@@ -4,6 +4,8 @@
 //! `n`th. The last row of the result says it, if `c` is one of its columns; if not, a query of ours
 //! asks for it in the snapshot of the read.
 
+use std::borrow::Cow;
+
 use sqlparser::ast::{
     Expr, JoinOperator, LimitClause, OrderByExpr, OrderByKind, OrderBySort, Query, Select,
     SelectItem, SetExpr, Statement,
@@ -97,7 +99,7 @@ impl<'q> OrderedQuery<'q> {
             table: table.to_owned(),
             column,
             class: source.narrowing(found).map(|(_, class)| class),
-            has_nulls: !source.is_rowid(found),
+            has_nulls: !source.is_never_null(found),
             is_descending,
             limit: self.limit.clone(),
             offset: self.offset.clone(),
@@ -205,7 +207,6 @@ pub(crate) struct FirstRows {
     /// Lower-case.
     pub(crate) column: String,
     class: Option<ValueClass>,
-    /// True unless the column is the rowid.
     has_nulls: bool,
     pub(crate) is_descending: bool,
     pub(crate) limit: Operand,
@@ -231,22 +232,20 @@ impl FirstRows {
         rows: &[Vec<Value>],
         run: &mut RunWitness<'_>,
     ) -> Option<Value> {
-        let number = |operand: &Operand| match operand.value(params)? {
-            Value::Integer(number) => Some(*number),
-            _ => None,
-        };
-        let limit = number(&self.limit).filter(|limit| *limit > 0)?;
+        let limit = self.limit.integer(params).filter(|limit| *limit > 0)?;
         let is_full = usize::try_from(limit) == Ok(rows.len());
         let rows = rows.last().filter(|_| is_full)?;
         let last = match &self.last {
             LastRow::OfResult(index) => rows.get(*index).cloned()?,
             LastRow::OfQuery { sql, params: names } => {
                 let offset = match &self.offset {
-                    Some(offset) => number(offset)?.max(0),
+                    Some(offset) => offset.integer(params)?.max(0),
                     None => 0,
                 };
                 let before = offset.checked_add(limit - 1)?;
-                let given = names.iter().map(|name| name.value(params).cloned());
+                let given = names
+                    .iter()
+                    .map(|name| name.value(params).map(Cow::into_owned));
                 let given = given.chain([Some(Value::Integer(before))]);
                 let found = run(sql, &given.collect::<Option<Vec<_>>>()?)?;
                 found.into_iter().next()?
@@ -274,7 +273,8 @@ impl FirstRows {
     pub(super) fn condition(&self, column: &str) -> String {
         match self.is_descending {
             true => format!("{column} >= ?"),
-            // The other condition would not be found by the rowid.
+            // The other condition would not be found by the rowid, nor by an index where there are no
+            // nulls.
             false if !self.has_nulls => format!("{column} <= ?"),
             false => format!("({column} <= ? OR {column} IS NULL)"),
         }

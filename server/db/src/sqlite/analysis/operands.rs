@@ -8,7 +8,7 @@ use sqlparser::ast::{
 };
 
 use crate::Value;
-use crate::precision::Operand;
+use crate::precision::{Arithmetic, CaseFold, Operand};
 
 /// Returns a parameter or a constant, without an operator that could give it an affinity or a
 /// collation. `parameters` maps each parameter's name, as it is written, to its index.
@@ -38,6 +38,27 @@ pub(super) fn operand(expr: &Expr, parameters: &HashMap<String, usize>) -> Optio
     }
 }
 
+/// Returns a number of rows: an operand, or what is computed of such.
+pub(super) fn row_count(expr: &Expr, parameters: &HashMap<String, usize>) -> Option<Operand> {
+    let count = |expr| row_count(expr, parameters);
+    match expr {
+        Expr::Nested(inner) => count(inner),
+        Expr::BinaryOp { left, op, right } => {
+            let by = match op {
+                BinaryOperator::Plus => Arithmetic::Plus,
+                BinaryOperator::Minus => Arithmetic::Minus,
+                BinaryOperator::Multiply => Arithmetic::Times,
+                _ => return None,
+            };
+            Some(Operand::Computed(
+                by,
+                Box::new([count(left)?, count(right)?]),
+            ))
+        }
+        _ => operand(expr, parameters),
+    }
+}
+
 /// Returns the items of a list, where the subquery gives exactly these. SQLite compares each of
 /// them as `column = item` does: its column `value` has no collation and no affinity of its own.
 pub(super) fn items(subquery: &Query, parameters: &HashMap<String, usize>) -> Option<Operand> {
@@ -48,7 +69,7 @@ pub(super) fn items(subquery: &Query, parameters: &HashMap<String, usize>) -> Op
 }
 
 /// Returns `x` of `lower(x)` and `upper(x)`.
-pub(super) fn argument_without_case(expr: &Expr) -> Option<&Expr> {
+pub(super) fn argument_without_case(expr: &Expr) -> Option<(CaseFold, &Expr)> {
     match expr {
         Expr::Nested(inner) => argument_without_case(inner),
         Expr::Function(function) => {
@@ -56,12 +77,13 @@ pub(super) fn argument_without_case(expr: &Expr) -> Option<&Expr> {
             let FunctionArguments::List(list) = &function.args else {
                 return None;
             };
+            let fold = match name.as_str() {
+                "lower" => CaseFold::Lower,
+                "upper" => CaseFold::Upper,
+                _ => return None,
+            };
             match list.args.as_slice() {
-                [FunctionArg::Unnamed(FunctionArgExpr::Expr(argument))]
-                    if matches!(name.as_str(), "lower" | "upper") =>
-                {
-                    Some(argument)
-                }
+                [FunctionArg::Unnamed(FunctionArgExpr::Expr(argument))] => Some((fold, argument)),
                 _ => None,
             }
         }

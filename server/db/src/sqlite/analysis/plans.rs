@@ -4,7 +4,9 @@ use std::collections::HashMap;
 
 use rusqlite::Connection;
 
+use crate::data_file::quoted;
 use crate::precision::Operand;
+use crate::precision::witness::MAX_ROWS;
 use crate::sqlite::recorder::{Recorder, StatementPolicy};
 
 pub(super) struct Plans<'a> {
@@ -22,6 +24,18 @@ impl Plans<'_> {
         };
         let plan = self.plan(sql);
         plan.is_ok_and(|plan| !plan.iter().any(scans))
+    }
+
+    /// True if a table has no more rows at the moment than a witness may look at.
+    pub(super) fn has_few_rows(&self, table: &str) -> bool {
+        let sql = format!(
+            "SELECT count(*) FROM (SELECT 1 FROM main.{} LIMIT {})",
+            quoted(table),
+            MAX_ROWS + 1
+        );
+        let count = || self.connection.query_row(&sql, [], |row| row.get(0));
+        let count: rusqlite::Result<i64> = self.recorder.record(StatementPolicy::Own, count).0;
+        count.is_ok_and(|count| count <= MAX_ROWS as i64)
     }
 
     /// The parameters of a query whose rows SQLite finds in their order, by an index. The last one,

@@ -393,6 +393,10 @@ pub(crate) struct WitnessNames<'a> {
 }
 
 impl WitnessNames<'_> {
+    pub(super) const fn is_table(&self) -> bool {
+        !self.is_view
+    }
+
     pub(super) fn column(&self, column: ResolvedColumn) -> Option<String> {
         match column {
             ResolvedColumn::Column(index) => Some(self.source.columns[index].name.clone()),

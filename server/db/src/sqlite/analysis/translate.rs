@@ -12,7 +12,7 @@ use super::derived::{self, SelectId, keeps_rows, outputs, plain_select};
 use super::first_rows::{FirstRows, OrderedQuery};
 use super::functions::aggregates;
 use super::joins::{self, JoinCondition};
-use super::operands::{argument_without_case, items, operand, parts};
+use super::operands::{argument_without_case, items, operand, parts, row_count};
 use super::plans::Plans;
 use super::scope::{Scope, Sources, WitnessNames, base_name, last_part, place};
 use super::walk::{walk, walk_expressions};
@@ -93,7 +93,7 @@ impl<'a, 'c> Translation<'a, 'c> {
 
     pub(super) fn statement(mut self, tree: &'c Statement) -> Translated<'a> {
         if let Statement::Query(query) = tree {
-            self.ordered = OrderedQuery::of(query, &|expr| operand(expr, self.parameters));
+            self.ordered = OrderedQuery::of(query, &|expr| row_count(expr, self.parameters));
         }
         let _ = walk(tree, &mut self);
         self.done
@@ -309,6 +309,10 @@ impl<'a, 'c> Translation<'a, 'c> {
                 let sides = [left, right].map(|side| self.side(side, at));
                 equality(sides)
             }
+            Expr::IsNull(inner) => match operand(inner, self.parameters) {
+                Some(parameter @ Operand::Parameter(_)) => Condition::is_null(parameter),
+                _ => other(),
+            },
             Expr::InList {
                 expr: side,
                 list,
@@ -359,17 +363,26 @@ impl<'a, 'c> Translation<'a, 'c> {
     ) -> Option<Condition> {
         let [left, right] = sides;
         let is_folded = |[column, value]: [&Expr; 2]| {
-            let column = factor_column(scope, argument_without_case(column)?)?;
-            let value = argument_without_case(value).unwrap_or(value);
+            let (fold, column) = argument_without_case(column)?;
+            let column = factor_column(scope, column)?;
+            let value = match argument_without_case(value) {
+                Some((same, value)) if same == fold => value,
+                Some(_) => return None,
+                None => value,
+            };
             let value = operand(value, self.parameters)?;
-            let is_text = column.class == ValueClass::Text;
-            let class = ValueClass::Folded;
+            let class = match column.class {
+                ValueClass::Text => ValueClass::Folded(fold),
+                // Texts that are equal without their case are so by NOCASE.
+                same @ ValueClass::Folded(_) => same,
+                _ => return None,
+            };
             let column = FactorColumn { class, ..column };
             let column = BlockColumn { block, column };
-            is_text.then_some([Term::Column(column), Term::Value(value)])
+            let terms = [Term::Column(column), Term::Value(value)];
+            Some(Condition::folded(terms, class))
         };
-        let terms = is_folded([left, right]).or_else(|| is_folded([right, left]))?;
-        Some(Condition::folded(terms))
+        is_folded([left, right]).or_else(|| is_folded([right, left]))
     }
 
     fn in_list(&self, side: &Expr, list: &[Expr], at: (BlockId, &Scope<'a>)) -> Condition {

@@ -1,6 +1,8 @@
 //! Witnesses on SQLite (coherence.md, rule 21): how they are written, and what those of one
 //! execution have found.
 
+use std::borrow::Cow;
+
 use millpond_store::Tag;
 
 use super::first_rows::FirstRows;
@@ -39,19 +41,38 @@ impl<'a> WitnessSource for SqliteWitnesses<'a> {
         let values = match values {
             AskedValues::List(_) => "select value from json_each(?)".to_owned(),
             AskedValues::Parameters(numbers) => vec!["?"; numbers.count()].join(", "),
+            AskedValues::Folded(count, function) => {
+                let (plain, folded) = (vec!["?"; count], vec![format!("{function}(?)"); count]);
+                let values = format!("{}, {}", plain.join(", "), folded.join(", "));
+                return format!("{function}({name}) in ({values})");
+            }
             AskedValues::Rows(sql) => sql.to_owned(),
         };
         format!("{name} in ({values})")
     }
 
-    fn first(&self, source: &str, key: &str, rows: usize) -> Option<(String, Vec<Operand>)> {
+    fn first(
+        &self,
+        source: &str,
+        key: &str,
+        rows: usize,
+        is_large: Option<&str>,
+    ) -> Option<(String, Vec<Operand>)> {
         let condition = self.first_rows.get(rows)?.condition(key);
+        let condition = match is_large {
+            Some(is_large) => format!("({condition} or {is_large})"),
+            None => condition,
+        };
         let tail = format!("{source} where {condition} limit {}", MAX_ROWS + 1);
         Some((tail, vec![Operand::Last(rows)]))
     }
 
     fn seeks(&self, _: &WitnessNames<'a>, _: usize, witness: &Witness) -> bool {
         self.plans.seeks(&witness.sql)
+    }
+
+    fn is_small(&self, table: &WitnessNames<'a>) -> bool {
+        table.is_table() && self.plans.has_few_rows(&table.table)
     }
 }
 
@@ -128,7 +149,7 @@ impl<'a, 'r> WitnessRun<'a, 'r> {
     fn operand(&mut self, operand: &Operand) -> Option<Value> {
         match operand {
             Operand::Last(index) => self.last(*index).cloned(),
-            given => given.value(self.params).cloned(),
+            given => given.value(self.params).map(Cow::into_owned),
         }
     }
 

@@ -7,7 +7,7 @@ use rusqlite::Connection;
 
 use super::{Catalog, CatalogColumn, CatalogTable, SchemaKey, TableKind, VirtualTable};
 use crate::ValueKind;
-use crate::precision::ValueClass;
+use crate::precision::{CaseFold, ValueClass};
 use crate::sql::{Dialect, Lexer, Token};
 use crate::sqlite::analysis::ViewText;
 
@@ -60,21 +60,37 @@ fn table(
     utf8: bool,
 ) -> rusqlite::Result<CatalogTable> {
     let stored = matches!(kind, TableKind::Table | TableKind::Shadow);
-    let mut info =
-        connection.prepare_cached("SELECT name, type, pk, hidden FROM pragma_table_xinfo(?1)")?;
-    let info: Vec<(String, String, i64, i64)> = info
+    let mut info = connection
+        .prepare_cached("SELECT name, type, pk, hidden, \"notnull\" FROM pragma_table_xinfo(?1)")?;
+    let info: Vec<(String, String, i64, i64, bool)> = info
         .query_map([name], |row| {
-            Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?))
+            Ok((
+                row.get(0)?,
+                row.get(1)?,
+                row.get(2)?,
+                row.get(3)?,
+                row.get(4)?,
+            ))
         })?
         .collect::<Result<_, _>>()?;
-    let generated = info.iter().any(|(.., hidden)| matches!(hidden, 2 | 3));
-    let key_columns = info.iter().filter(|(_, _, pk, _)| *pk > 0).count();
+    let generated = info.iter().any(|(.., hidden, _)| matches!(hidden, 2 | 3));
+    let key_columns = info.iter().filter(|(_, _, pk, ..)| *pk > 0).count();
     let mut columns = Vec::with_capacity(info.len());
     let mut rowid_column = None;
-    for (index, (column, declared, pk, _)) in info.iter().enumerate() {
-        let binary = stored
-            && collation(connection, name, column)?
-                .is_some_and(|name| name.eq_ignore_ascii_case("BINARY"));
+    for (index, (column, declared, pk, _, not_null)) in info.iter().enumerate() {
+        let collation = match stored && utf8 {
+            true => collation(connection, name, column)?,
+            false => None,
+        };
+        let is_by = |known: &str| {
+            let collation = collation.as_ref();
+            collation.is_some_and(|name| name.eq_ignore_ascii_case(known))
+        };
+        let binary = is_by("BINARY");
+        let text = match binary {
+            true => Some(ValueClass::Text),
+            false => is_by("NOCASE").then_some(ValueClass::Folded(CaseFold::Collation)),
+        };
         let affinity = Affinity::of(declared);
         if stored
             && has_rowid
@@ -87,8 +103,9 @@ fn table(
         columns.push(CatalogColumn {
             name: column.to_ascii_lowercase(),
             kind: affinity.kind(declared),
-            class: affinity.class(binary && utf8),
-            has_binary_order: binary && utf8,
+            class: affinity.class(text),
+            is_never_null: *not_null,
+            has_binary_order: binary,
         });
     }
     Ok(CatalogTable {
@@ -172,10 +189,11 @@ impl Affinity {
         }
     }
 
-    fn class(self, binary: bool) -> Option<ValueClass> {
+    /// The class of a column, whose texts have that class.
+    fn class(self, text: Option<ValueClass>) -> Option<ValueClass> {
         match self {
             Self::Integer => Some(ValueClass::Integer),
-            Self::Text if binary => Some(ValueClass::Text),
+            Self::Text => text,
             _ => None,
         }
     }

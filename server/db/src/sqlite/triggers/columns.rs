@@ -22,7 +22,7 @@ enum Form {
     Rowid,
     /// INTEGER affinity.
     Integer,
-    /// TEXT affinity, and equality by the bytes.
+    /// TEXT affinity, and equality by the bytes, or by these without their case.
     Text,
     /// TEXT affinity, and another equality.
     Collated,
@@ -45,7 +45,7 @@ impl RecordedColumn {
         let form = match (column.class, column.kind) {
             _ if is_rowid => Form::Rowid,
             (Some(ValueClass::Integer), _) => Form::Integer,
-            (Some(ValueClass::Text), _) => Form::Text,
+            (Some(ValueClass::Text | ValueClass::Folded(_)), _) => Form::Text,
             (None, Some(ValueKind::Text)) => Form::Collated,
             (None, Some(ValueKind::Real)) => Form::Real,
             _ => Form::Any,

@@ -315,7 +315,7 @@ fn each_reference_counts_by_itself() {
                 comment: every change
             select * from comment natural join author where author.name = $1
                 author: rows with name = :a (and updates and deletions elsewhere in the table)
-                comment: every change
+                comment: rows with id = id of author with name = :a
             select * from author where id = $1 and exists (select 1 from comment where who = author.name)
                 author: rows with id = :a
                 comment: rows with who = name of author with id = :a (and updates and deletions elsewhere in the table)
@@ -338,7 +338,7 @@ fn each_reference_counts_by_itself() {
                 comment: rows with id = :a
             select * from (comment c join author u on u.id = c.id) j where j.name = $1
                 author: rows with name = :a (and updates and deletions elsewhere in the table)
-                comment: every change
+                comment: rows with id = id of author with name = :a
             select * from article a, lateral (select * from comment c where c.article_id = a.id and c.id = $1) l where a.id = 3
                 article: rows with id = 3
                 comment: rows with id = :a

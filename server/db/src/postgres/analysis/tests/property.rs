@@ -106,7 +106,7 @@ impl Choices {
             0 => self.of(&["b", "k", "p1", "a"]).to_owned() + " y",
             _ => self.reference("y", 1),
         };
-        let key = self.of(&["i2", "i4", "i4", "i8"]);
+        let key = self.of(&["i2", "i4", "i4", "i8", "n"]);
         let from = match self.below(4) {
             0 => {
                 let join = self.of(&["join", "left join", "right join", "full join"]);
@@ -130,12 +130,36 @@ impl Choices {
         };
         let direction = self.of(&["", " desc", " desc nulls last", " nulls first"]);
         let more = self.of(&["", ", y.i8 desc", ", y.id", ", y.id desc", ", y.t, y.id"]);
-        let limit = 1 + self.below(3);
-        let offset = self.of(&["", " offset 1", " offset 2"]);
+        let limit = match self.below(4) {
+            0 => format!("{} + 1", self.page()),
+            _ => (1 + self.below(3)).to_string(),
+        };
+        let offset = match self.below(5) {
+            0 => " offset 1".to_owned(),
+            1 => " offset 2".to_owned(),
+            2 => format!(" offset ({} - 1) * 1", self.page()),
+            _ => String::new(),
+        };
         let list = self.of(&["y.t, ", "", "y.n as i4, "]);
+        let shown = match self.below(3) {
+            0 => "y.id".to_owned(),
+            _ => format!("{list}y.{key} as k"),
+        };
         format!(
-            "select {list}y.{key} as k from {from} where {filter} order by y.{key}{direction}{more} limit {limit}{offset}"
+            "select {shown} from {from} where {filter} order by y.{key}{direction}{more} limit {limit}{offset}"
         )
+    }
+
+    /// A small number, or a parameter for it.
+    fn page(&mut self) -> String {
+        let number = (1 + self.below(2)).to_string();
+        match &mut self.params {
+            Some(params) if params.len() < 8 => {
+                params.push(number);
+                format!("${}", params.len())
+            }
+            _ => number,
+        }
     }
 
     /// A query, perhaps with a common table expression that it reads anywhere, once or more often.
@@ -382,6 +406,10 @@ fn a_change_that_matters_touches_a_dependency() {
         ("b", "t"),
     ] {
         fixture.run(&format!("create index on {table} ({column})"));
+    }
+    for table in TABLES {
+        fixture.run(&format!("create index on {table} (lower(t))"));
+        fixture.run(&format!("create index on {table} (upper(v))"));
     }
     for table in TABLES.repeat(4) {
         fixture.run(&format!("insert into {table} values ({})", choices.row()));

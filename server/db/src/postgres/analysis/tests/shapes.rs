@@ -53,6 +53,9 @@ impl Choices {
         match column {
             "t" | "v" | "c" => self.of(&TEXTS).to_owned(),
             "b" => self.of(&["true", "false", "null"]).to_owned(),
+            "n" => self
+                .of(&["0", "1", "0.5", "1.25", "'NaN'", "null"])
+                .to_owned(),
             _ => self.of(&NUMBERS).to_owned(),
         }
     }
@@ -86,7 +89,12 @@ impl Choices {
             null if null == "null" => self.value(column),
             value => value,
         };
-        match self.below(23) {
+        match self.below(25) {
+            23 => format!("({value} is null or {name} = {value})"),
+            24 => {
+                let (literal, also) = (self.literal(column), self.value(column));
+                format!("({value} = {literal} or {name} in ({value}, {also}) or {also} is null)")
+            }
             21 => {
                 let column = self.of(&["t", "t", "v"]);
                 format!("lower({alias}.{column}) = lower({})", self.value("t"))
@@ -155,7 +163,12 @@ impl Choices {
             from += &format!(" {join} {other} on x{index}.{c} = x{before}.{d}");
         }
         let (first, by) = (self.below(count), self.of(&["i4", "t", "i8"]));
-        let mut filter = format!("x{first}.{by} = {}", self.value(by));
+        let mut filter = match self.below(8) {
+            0 | 1 => format!("lower(x{first}.t) = lower({})", self.value("t")),
+            2 => format!("lower(x{first}.t) = {}", self.value("t")),
+            3 => format!("upper(x{first}.v) = upper({})", self.value("t")),
+            _ => format!("x{first}.{by} = {}", self.value(by)),
+        };
         for _ in 0..self.below(3) {
             let alias = format!("x{}", self.below(count));
             filter += &format!(" and {}", self.subquery(&alias));
