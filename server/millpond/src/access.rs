@@ -34,8 +34,8 @@ type HeldRequests = Mutex<VecDeque<(u32, Value)>>;
 #[derive(Default)]
 pub(crate) struct AccessSlot {
     log: ArcSwapOption<AccessLog>,
-    /// Bits of those that want the requests. Each hit reads it. The bit of the log is set before the
-    /// log exists, and cleared after.
+    /// Bits of those that want the requests. Each hit reads it. The bit of the log is set before
+    /// the log exists, and cleared after.
     wants: AtomicU8,
     /// True if only networks of clients are written down (`log.cut_addresses`).
     cuts_addresses: AtomicBool,

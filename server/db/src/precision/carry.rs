@@ -123,7 +123,7 @@ impl<'m, W: WitnessSource> Carrier<'m, '_, W> {
         }
     }
 
-    /// Names the index that is missing for a factor as the cause for what is found by its rows, too.
+    /// Names the index that is missing for a factor as the cause for what its rows find, too.
     pub(super) fn pass_causes_on(&mut self) {
         let mut next = 0;
         while let Some((factor, cause)) = self.unindexed.get(next).cloned() {

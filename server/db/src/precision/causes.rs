@@ -8,8 +8,8 @@ use std::collections::{BTreeSet, HashMap};
 use super::model::{Block, Condition, InList, Mention, Side, Term};
 use crate::advice::Cause;
 
-/// Returns why each factor of the block has no restriction, if it has none. `is_selected` is true if
-/// a parameter selects the rows of one of them.
+/// Returns why each factor of the block has no restriction, if it has none. `is_selected` is true
+/// if a parameter selects the rows of one of them.
 pub(super) fn causes<T>(block: &Block<T>, is_selected: bool) -> Vec<Cause> {
     let mut search = CauseSearch::default();
     for conjunct in &block.conditions {

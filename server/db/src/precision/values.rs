@@ -74,7 +74,7 @@ pub(crate) enum Operand {
     Unless(usize, Value),
 }
 
-/// What is computed of two integers.
+/// Operation on two integers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Arithmetic {
     Plus,

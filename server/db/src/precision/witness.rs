@@ -13,8 +13,8 @@ use crate::Value;
 use crate::data_file::quoted;
 
 /// A witness that finds more rows makes the whole table a dependency, and so does one without an
-/// index of a table that has more. So a witness costs at most this many lookups in an index, or looks
-/// at this many rows.
+/// index of a table that has more. So a witness costs at most this many lookups in an index, or
+/// looks at this many rows.
 pub(crate) const MAX_ROWS: usize = 1_024;
 
 /// A query for the values that `column` has in the rows of `table` that count.
@@ -200,9 +200,9 @@ fn given<S: WitnessSource>(source: &S, by: &str, operands: &[Operand]) -> (Strin
     }
 }
 
-/// Returns the condition that a name is one of the operands once a function has taken its case away,
-/// whether the query does so with the operand or not: for `lower(name) = :v` as for `lower(name) =
-/// lower(:v)`.
+/// Returns the condition that a name is one of the operands once a function has taken its case
+/// away, whether the query does so with the operand or not: for `lower(name) = :v` as for
+/// `lower(name) = lower(:v)`.
 fn folded<S: WitnessSource>(
     source: &S,
     by: &str,

@@ -323,7 +323,7 @@ fn a_small_table_is_asked_without_an_index_until_it_has_grown() {
     );
     let other = "update artist set name = 'c' where id = 2";
     assert_eq!(kept_where_another_row_changes(other), [false, false]);
-    // So many that it is not asked at all.
+    // Too many for it to be asked at all.
     let described = fixture
         .prepare("select * from album a join artist r on r.id = a.artist_id where a.title = :a");
     assert_eq!(

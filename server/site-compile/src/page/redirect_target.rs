@@ -19,7 +19,7 @@ pub enum ArgumentSource {
 pub enum RedirectPiece {
     Text(String),
     Value(ArgumentSource),
-    /// What the filter `slug` makes of the value.
+    /// The value by the filter `slug`.
     Slug(ArgumentSource),
 }
 

@@ -12,7 +12,7 @@ use millpond_site_format::{
 /// The sentences of a form, and what they need to know of its statements.
 #[derive(Debug, Default)]
 pub struct FormTexts {
-    /// Those of one language first.
+    /// Messages, first those of one language.
     pub messages: Vec<Message>,
     pub steps: Vec<StepColumns>,
 }

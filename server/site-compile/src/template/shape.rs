@@ -35,7 +35,7 @@ pub(super) enum Shape {
     /// Item that `groupby` gives for each value: `grouper`, and `list` with these items.
     Group(Rc<Known>),
     Members(Rc<Members>),
-    /// What `namespace()` gives, by its place among those of the walk.
+    /// The value of `namespace()`, by its place among those of the walk.
     Namespace(usize),
     /// `request.query`: a member is undefined if the address does not have it.
     Query,

@@ -261,7 +261,7 @@ impl Submission {
     }
 }
 
-/// What is wrong with the length of a new password.
+/// Returns the fault of a new password's length, if it has one.
 fn wrong_length(password: &str) -> Option<String> {
     if password.chars().count() < SHORTEST_PASSWORD {
         return Some(format!(

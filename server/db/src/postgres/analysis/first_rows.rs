@@ -36,7 +36,7 @@ pub(crate) struct FirstRows {
     pub(super) order: RowOrder,
 }
 
-/// An execution: the rows that it has given, its parameters, and the rows that witnesses have found.
+/// An execution: the rows that it has given, its parameters, and the rows that witnesses found.
 #[derive(Clone, Copy)]
 pub(super) struct Execution<'a> {
     pub(super) rows: &'a [Vec<Value>],
@@ -173,8 +173,8 @@ pub(super) fn unique_keys(query: &Object, catalog: &Catalog) -> Vec<usize> {
 }
 
 /// Returns a number of rows: a parameter, a constant, or what is computed of such, converted to
-/// `bigint`. PostgreSQL refuses what does not fit into the type in which it computes, so where there
-/// is a result it is that of whole numbers.
+/// `bigint`. PostgreSQL refuses what does not fit into the type in which it computes, so where
+/// there is a result it is that of whole numbers.
 fn count(node: &TreeNode) -> Option<Operand> {
     // `int8(smallint)` and `int8(integer)`
     const TO_BIGINT: [u32; 2] = [754, 481];

@@ -273,8 +273,8 @@ impl FirstRows {
     pub(super) fn condition(&self, column: &str) -> String {
         match self.is_descending {
             true => format!("{column} >= ?"),
-            // The other condition would not be found by the rowid, nor by an index where there are no
-            // nulls.
+            // The other condition would not be found by the rowid, nor by an index where there are
+            // no nulls.
             false if !self.has_nulls => format!("{column} <= ?"),
             false => format!("({column} <= ? OR {column} IS NULL)"),
         }
