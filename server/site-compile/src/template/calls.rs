@@ -160,7 +160,7 @@ impl<'t> Walk<'t> {
         let place = self.place(name);
         match &value.shape {
             shape if shape.alternatives().iter().any(is_module) => {
-                let callee = self.member(&value, path(base), name, place);
+                let callee = self.member(&value, path(base).as_deref(), name, place);
                 return self.call_value(&callee, name, place, call, caller);
             }
             Shape::Row(_)

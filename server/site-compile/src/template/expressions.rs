@@ -65,7 +65,7 @@ impl<'t> Walk<'t> {
             Expr::GetAttr(attr) => {
                 let base = self.needed(&attr.expr);
                 let place = self.place(attr.name);
-                self.member(&base, path(&attr.expr), attr.name, place)
+                self.member(&base, path(&attr.expr).as_deref(), attr.name, place)
             }
             Expr::GetItem(item) => self.item(item),
             Expr::Call(call) => self.call(call, None),
@@ -215,7 +215,7 @@ impl<'t> Walk<'t> {
         let place = self.place_of(&item.subscript_expr);
         let name = self.constant(&item.subscript_expr);
         if let Some(name) = name.as_ref().and_then(Value::as_str) {
-            return self.member(&base, path(&item.expr), name, place);
+            return self.member(&base, path(&item.expr).as_deref(), name, place);
         }
         self.need(&key);
         if let Some(names) = key.texts() {
@@ -253,7 +253,7 @@ impl<'t> Walk<'t> {
         let place = self.place_of(&item.subscript_expr);
         let (mut there, mut missing) = (Vec::new(), Vec::new());
         for name in names {
-            let value = self.member(base, path(&item.expr), name, place);
+            let value = self.member(base, path(&item.expr).as_deref(), name, place);
             match value.is_undefined() {
                 true => missing.push((name, value)),
                 false => there.push(value),

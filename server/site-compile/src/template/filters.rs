@@ -77,7 +77,7 @@ impl<'t> Walk<'t> {
                 Some(name) => {
                     let at = filter.expr.as_ref().and_then(path);
                     let place = self.place_of(argument(&filter.args[0]));
-                    self.member(&base, at, name, place)
+                    self.member(&base, at.as_deref(), name, place)
                 }
                 None => Known::any(),
             },
@@ -99,7 +99,7 @@ impl<'t> Walk<'t> {
         for arg in &filter.args {
             if let CallArg::Kwarg(name, value) = arg {
                 let place = self.place_of(value);
-                let member = self.member(base, Some("params".into()), name, place);
+                let member = self.member(base, Some("params"), name, place);
                 self.need(&member);
                 self.value_of_param(name, value);
             }

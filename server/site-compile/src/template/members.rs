@@ -30,15 +30,15 @@ impl Walk<'_> {
     pub(super) fn member(
         &mut self,
         base: &Known,
-        path: Option<String>,
+        path: Option<&str>,
         name: &str,
         place: TemplatePlace,
     ) -> Known {
         let all = base.shape.alternatives().iter();
         let all: Vec<Known> = all
-            .map(|shape| self.member_of(shape, path.clone(), name, place))
+            .map(|shape| self.member_of(shape, path, name, place))
             .collect();
-        let shown = path.as_deref().unwrap_or_default();
+        let shown = path.unwrap_or_default();
         let value = match &all[..] {
             [one] => one.clone(),
             all => chosen(all, shown, name, place),
@@ -52,7 +52,7 @@ impl Walk<'_> {
     fn member_of(
         &mut self,
         base: &Shape,
-        path: Option<String>,
+        path: Option<&str>,
         name: &str,
         place: TemplatePlace,
     ) -> Known {

@@ -174,10 +174,8 @@ impl CatalogBuilder {
             }
             "folded" => {
                 let folds = [CaseFold::Lower, CaseFold::Upper].into_iter();
-                let function = folds.filter_map(CaseFold::function);
-                let function = function
-                    .filter(|name| fields.text(2) == Some(*name))
-                    .next_back();
+                let mut functions = folds.filter_map(CaseFold::function);
+                let function = functions.rfind(|name| fields.text(2) == Some(*name));
                 let key = (fields.number(0)?, fields.number(1)?, function);
                 catalog.indexed.insert(key);
             }
