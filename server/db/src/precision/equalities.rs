@@ -21,7 +21,7 @@
 use std::collections::BTreeSet;
 
 use super::model::{BlockColumn, BlockId, Condition, FactorColumn, InList, Model, Side, Term};
-use super::values::{ColumnRestriction, MAX_VALUES, Operand, Values};
+use super::values::{ColumnRestriction, MAX_VALUES, Operand, ValueClass, Values};
 
 /// `x.a = y.b`, where an equality of `y.b` with a value would restrict `y`. If only rows of `x`
 /// with `a = v` count, only rows of `y` with `b = v` do: a row with another value meets the
@@ -255,10 +255,16 @@ impl<'m> Equalities<'m> {
 }
 
 /// Returns when a branch is true, if it asks for a parameter and nothing else.
+///
+/// Counterexample: *`:owner = '00000000-0000-0000-0000-000000000000' or owner = :owner`: equal UUIDs
+/// may be written in several ways, so it is not known here when the first branch is true.*
 fn of_parameter(branch: &[Condition]) -> Option<Operand> {
-    let [Condition::Equal { sides, .. }] = branch else {
+    let [Condition::Equal { sides, class }] = branch else {
         return None;
     };
+    if !matches!(class, None | Some(ValueClass::Integer | ValueClass::Text)) {
+        return None;
+    }
     match sides.each_ref().map(|side| &side.term) {
         [
             Term::Value(Operand::Parameter(index)),

@@ -154,6 +154,8 @@ impl ColumnHash {
     /// The tags that a stored value, old or new, touches.
     pub(crate) fn touched_by(self, value: StoredValue<'_>) -> TouchedTags {
         match (self.class, value) {
+            // A function of the text reads a blob as one: `lower(x'41') = 'a'`.
+            (Some(ValueClass::Folded(_)), StoredValue::Blob(_)) => TouchedTags::All,
             (_, StoredValue::Null | StoredValue::Blob(_)) => TouchedTags::Nothing,
             (Some(ValueClass::Integer), StoredValue::Integer(integer)) => {
                 TouchedTags::One(self.integer(integer))
@@ -187,6 +189,15 @@ mod tests {
 
     fn text() -> ColumnHash {
         ColumnHash::new("t", "a", Some(ValueClass::Text))
+    }
+
+    #[test]
+    fn a_blob_may_be_a_text_for_a_function() {
+        let folded = ValueClass::Folded(crate::precision::CaseFold::Lower);
+        let folded = ColumnHash::new("t", "a", Some(folded));
+        let blob = StoredValue::Blob(b"ABC");
+        assert_eq!(folded.touched_by(blob), TouchedTags::All);
+        assert_eq!(text().touched_by(blob), TouchedTags::Nothing);
     }
 
     #[test]

@@ -22,6 +22,8 @@ fn equalities_narrow() {
             "select * from article where slug = $1",
             "select * from article where token = $1 or false",
             "select * from article where token = 'A0EEBC99-9C0B-4EF8-BB6D-6BB9BD380A11'",
+            "select * from article where $1::uuid = '00000000-0000-0000-0000-000000000000' or token = $1",
+            "select * from article where $1 = '' or topic = $1",
             "select * from article where published",
             "select * from article where not published",
             "select * from article where published = true and topic = $1",
@@ -69,6 +71,10 @@ fn equalities_narrow() {
                 article: every change
             select * from article where token = 'A0EEBC99-9C0B-4EF8-BB6D-6BB9BD380A11'
                 article: rows with token = 'a0eebc999c0b4ef8bb6d6bb9bd380a11'
+            select * from article where $1::uuid = '00000000-0000-0000-0000-000000000000' or token = $1
+                article: every change
+            select * from article where $1 = '' or topic = $1
+                article: rows with topic = :a unless :a = ''
             select * from article where published
                 article: rows with published = true
             select * from article where not published
