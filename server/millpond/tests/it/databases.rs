@@ -172,7 +172,14 @@ fn untimed(body: &str) -> String {
         text.push_str(if is_old { &rest[..end] } else { &rest[..at] });
         rest = &rest[end..];
     }
-    text + rest
+    text.push_str(rest);
+    // The tag of a live page is that of the page with its times.
+    if let Some(at) = text.find("data-tag=\"") {
+        let tag = at + "data-tag=\"".len();
+        let end = text[tag..].find('"').map_or(text.len(), |end| tag + end);
+        text.replace_range(tag..end, "");
+    }
+    text
 }
 
 #[test]
