@@ -49,7 +49,8 @@ pub(crate) fn open(
     let applied = migrate(&database, &migrations, &shown(dir, &config.database))
         .inspect_err(|_| database.stop())
         .map_err(|problem| vec![problem])?;
-    if !applied.is_empty() {
+    // Those of a site in the program are its own affair.
+    if options.files.is_none() && !applied.is_empty() {
         (options.log)(&format!("applied migrations: {}", applied.join(", ")));
     }
     report_missing_triggers(config, &database, options.log);

@@ -47,12 +47,12 @@ fn full() -> TestConsole {
         }
         test.sample_all(DAY + n * 10);
     }
-    test.get("/ask?target=/read%3Fid%3D1");
+    test.connection().post("/ask", "target=/read%3Fid%3D1");
     test
 }
 
 /// All pages, with all that is on them.
-const PAGES: [&str; 9] = [
+const PAGES: [&str; 11] = [
     "/",
     "/?range=day&beside=week",
     "/?since=2026-11-29&till=2026-11-30",
@@ -60,6 +60,8 @@ const PAGES: [&str; 9] = [
     "/routes/1",
     "/why?wrong=target",
     "/why/1",
+    "/requests",
+    "/purge?target=%2Fread",
     "/now",
     "/purge",
 ];
@@ -173,7 +175,11 @@ fn figures_move_by_themselves_and_clicks_lead_on() {
     browser.until(&window, asks);
     browser.until(&window, "location.pathname === '/why/2' && document.body.textContent.includes('article with id = :id')");
     click(&mut browser, "Now", "/now");
-    click(&mut browser, "Empty the memory …", "/purge");
+    click(
+        &mut browser,
+        "End a page in memory, or empty it …",
+        "/purge",
+    );
     click(&mut browser, "Empty the memory", "/purge?done=1");
     assert_eq!(test.asked.0.load(Ordering::Relaxed), 1);
     check_silence(&browser);

@@ -289,11 +289,19 @@ impl<'t> Walk<'t> {
             return Known::any();
         };
         let item = (**item).clone();
-        let Some(path) = list_path(expr) else {
-            return item;
+        let (path, message, hint) = match (list_path(expr), expr) {
+            (None, Expr::List(_) | Expr::Tuple(_)) => return item,
+            (None, _) => (
+                String::new(),
+                "this list may have no row here".to_owned(),
+                "give it a name, and write {% if name %}…{% endif %} around it".to_owned(),
+            ),
+            (Some(path), _) => {
+                let message = format!("`{path}` may have no row here");
+                let hint = format!("write {{% if {path} %}}…{{% endif %}} around it");
+                (path, message, hint)
+            }
         };
-        let message = format!("`{path}` may have no row here");
-        let hint = format!("write {{% if {path} %}}…{{% endif %}} around it");
         let place = self.place_of(expr);
         item.lacking(Lack {
             why: Why::Empty,

@@ -286,6 +286,21 @@ impl<'t> Walk<'t> {
 
     fn for_loop(&mut self, each: &'t ForLoop<'t>) {
         let list = self.needed(&each.iter);
+        let mut shapes = list.shape.alternatives().iter();
+        let is_single = |shape: &Shape| match shape {
+            Shape::Scalar => true,
+            Shape::Constant(value) => value.try_iter().is_err(),
+            _ => false,
+        };
+        if shapes.any(is_single) {
+            let message = "a loop takes a list, and this is a single value".to_owned();
+            let hint = "a number is an error there, and a text is each of its letters".to_owned();
+            self.doubt(&Finding::new(
+                self.place_of(&each.iter),
+                message,
+                Some(hint),
+            ));
+        }
         let items = list.shape.alternatives().iter();
         let items = items.map(|shape| match shape {
             Shape::List(item) | Shape::Group(item) => (**item).clone(),

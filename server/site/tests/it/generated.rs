@@ -309,12 +309,13 @@ impl PageWriter<'_> {
 
     /// A member of a map that is one of several.
     fn chosen(&mut self, depth: usize) -> String {
-        let member = self.member();
         let condition = self.condition(depth - 1);
         self.nesting += 1;
         let (one, two) = (self.value(depth - 1), self.value(depth - 1));
         self.nesting -= 1;
-        match self.choices.below(4) {
+        let kind = self.choices.below(4);
+        let member = if kind < 3 { self.member() } else { "" };
+        match kind {
             0 => format!("({{'a': {one}, 'b': 1}} if {condition} else {{'a': {two}}}).{member}"),
             1 => format!("{{'en': {{'a': 1, 'b': 2}}, 'de': {{'a': 'x'}}}}[params.lang].{member}"),
             2 => {
@@ -782,7 +783,8 @@ fn round(seed: u64) -> (usize, usize) {
             let said = errors.iter();
             let said: Vec<_> = said.filter(|e| pages_of(e).contains(&page)).collect();
             let missing = [
-                "` is none ",
+                " is none here",
+                "` is none where",
                 "may have no row here",
                 "is undefined where",
                 "this map has no `",

@@ -120,6 +120,14 @@ fn a_member_that_some_of_the_values_have_is_said() {
             "maybe 1:42: `names[params.sort]` is undefined where `params.sort` is `-title`",
         ),
         (
+            "{{ (albums if params.q else [])[0].id }}",
+            "maybe 1:4: this list may have no row here",
+        ),
+        (
+            "{% for n in totals.n %}{{ n }}{% endfor %}",
+            "maybe 1:13: a loop takes a list, and this is a single value",
+        ),
+        (
             "{{ request.query.q and 'x' }}",
             "maybe 1:18: `request.query.q` is undefined where the address does not have it",
         ),
