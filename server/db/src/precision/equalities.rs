@@ -256,8 +256,8 @@ impl<'m> Equalities<'m> {
 
 /// Returns when a branch is true, if it asks for a parameter and nothing else.
 ///
-/// Counterexample: *`:owner = '00000000-0000-0000-0000-000000000000' or owner = :owner`: equal UUIDs
-/// may be written in several ways, so it is not known here when the first branch is true.*
+/// Counterexample: *`:owner = '00000000-0000-0000-0000-000000000000' or owner = :owner`. Equal
+/// UUIDs are written in several ways, so it is not known here when the first branch is true.*
 fn of_parameter(branch: &[Condition]) -> Option<Operand> {
     let [Condition::Equal { sides, class }] = branch else {
         return None;
