@@ -1,9 +1,9 @@
-//! What is posted to others: who does not answer holds up no sample, nor other URLs.
+//! Messages that are posted to others: who does not answer holds up no sample, nor other URLs.
 
 use std::collections::HashMap;
 use std::io;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, sync_channel};
 use std::thread;
 use std::time::Duration;
 
@@ -25,6 +25,8 @@ const MOST_WAITING: usize = 32;
 pub(crate) struct Webhooks {
     ways: HashMap<String, SyncSender<String>>,
     log: fn(&str),
+    /// Ends the pauses of the threads when it is dropped.
+    _stops: Vec<Sender<()>>,
 }
 
 impl Webhooks {
@@ -37,18 +39,24 @@ impl Webhooks {
         controls: &Arc<dyn Controls>,
         log: fn(&str),
     ) -> io::Result<Self> {
-        let mut ways = HashMap::new();
+        let (mut ways, mut stops) = (HashMap::new(), Vec::new());
         for url in urls {
             if ways.contains_key(url) {
                 continue;
             }
             let (way, inbox) = sync_channel(MOST_WAITING);
             ways.insert(url.clone(), way);
+            let (stop, stopped) = channel();
+            stops.push(stop);
             let (url, controls) = (url.clone(), Arc::clone(controls));
             let thread = thread::Builder::new().name("webhook".to_owned());
-            thread.spawn(move || deliver(&url, &inbox, &*controls, log))?;
+            thread.spawn(move || deliver(&url, (&inbox, &stopped), &*controls, log))?;
         }
-        Ok(Self { ways, log })
+        Ok(Self {
+            ways,
+            log,
+            _stops: stops,
+        })
     }
 
     /// Delivers a message, now or later.
@@ -60,7 +68,13 @@ impl Webhooks {
     }
 }
 
-fn deliver(url: &str, inbox: &Receiver<String>, controls: &dyn Controls, log: fn(&str)) {
+/// Posts what comes into `inbox`, until all is `stopped`.
+fn deliver(
+    url: &str,
+    (inbox, stopped): (&Receiver<String>, &Receiver<()>),
+    controls: &dyn Controls,
+    log: fn(&str),
+) {
     for body in inbox {
         let mut pauses = PAUSES.iter();
         while let Err(failure) = controls.post(url, &body) {
@@ -73,7 +87,9 @@ fn deliver(url: &str, inbox: &Receiver<String>, controls: &dyn Controls, log: fn
                 ));
                 break;
             };
-            thread::sleep(*pause);
+            if stopped.recv_timeout(*pause) != Err(RecvTimeoutError::Timeout) {
+                return;
+            }
         }
     }
 }
