@@ -323,7 +323,7 @@ impl Catalog {
             let is_stored = column.is_generated && !column.is_virtual;
             self.publication.lacks_generated && is_stored && (is_full || column.in_identity)
         };
-        table.columns.iter().any(is_left_out) || is_full && table.has_virtual_column()
+        table.columns.iter().any(is_left_out) || table.is_barred()
     }
 
     /// The statement by which the publication has generated columns.
@@ -384,6 +384,11 @@ impl Relation {
     pub(crate) fn quoted(&self) -> String {
         let quote = |name: &str| format!("\"{}\"", name.replace('"', "\"\""));
         format!("{}.{}", quote(&self.schema), quote(&self.name))
+    }
+
+    /// True if the server refuses to update or delete rows of the table in any publication.
+    pub(crate) fn is_barred(&self) -> bool {
+        self.identity == Identity::Full && self.has_virtual_column()
     }
 
     /// True if a column is generated from others and stored in its rows.

@@ -52,7 +52,9 @@ impl PublicationTables {
             shown: displays(catalog, tables),
             entries: entries.join(", "),
             owned: facts.superuser || tables.is_subset(owned),
-            generated: tables.iter().any(|table| is_unwritable(catalog, *table)),
+            generated: tables
+                .iter()
+                .any(|table| parts(catalog, *table).any(|part| catalog.refuses_changes(part))),
         }
     }
 
@@ -79,7 +81,7 @@ pub(super) fn missing_requirements(
         .collect();
     let (barred, wanted): (BTreeSet<u32>, BTreeSet<u32>) = wanted
         .into_iter()
-        .partition(|table| is_unwritable(catalog, *table) && has_virtual(catalog, *table));
+        .partition(|table| parts(catalog, *table).any(|part| part.is_barred()));
     let (published, silent): (BTreeSet<u32>, BTreeSet<u32>) = wanted
         .into_iter()
         .partition(|table| unpublished_parts(catalog, *table).is_empty());
@@ -208,17 +210,10 @@ fn without_identity(catalog: &Catalog, table: u32, may_fix: bool) -> Requirement
     .repaired_by(statement, may_fix)
 }
 
-/// True if PostgreSQL would refuse to update a table, or a part of it, once it is published.
-fn is_unwritable(catalog: &Catalog, table: u32) -> bool {
+/// A table and its parts.
+fn parts(catalog: &Catalog, table: u32) -> impl Iterator<Item = &Relation> {
     let parts = catalog.tree(table).into_iter();
-    let mut parts = parts.filter_map(|part| catalog.relation(part));
-    parts.any(|part| catalog.refuses_changes(part))
-}
-
-fn has_virtual(catalog: &Catalog, table: u32) -> bool {
-    let parts = catalog.tree(table).into_iter();
-    let mut parts = parts.filter_map(|part| catalog.relation(part));
-    parts.any(|part| part.identity == Identity::Full && part.has_virtual_column())
+    parts.filter_map(|part| catalog.relation(part))
 }
 
 /// Lists the tables whose rows PostgreSQL refuses to update, as their identity has a column that
@@ -237,7 +232,7 @@ fn unwritable(catalog: &Catalog, tables: &BTreeSet<u32>, may_fix: bool) -> Vec<R
             "PostgreSQL refuses to update or delete rows of {}",
             relation.display()
         );
-        if relation.has_virtual_column() {
+        if relation.is_barred() {
             let why = "its replica identity is full, and no publication has its virtual column; give it another identity";
             return Requirement::new(what, why);
         }
