@@ -1,4 +1,4 @@
-//! What is known of a file's rows beside its content: what its name says, where the file is one
+//! Facts of a file's rows beside its content: what its name says, where the file is one
 //! row, and which element of XML is a row.
 
 use serde_json::Value as Json;

@@ -90,13 +90,12 @@ pub(crate) fn object(text: &str) -> Result<Vec<(String, Json)>, DataError> {
 /// The text, or the text with lines indented that libyaml and go-yaml take as they are.
 fn readable(text: &str) -> Cow<'_, str> {
     let is_bad = |text: &str| Parser::new_from_str(text).any(|event| event.is_err());
-    if is_bad(text) {
-        let indented = indented(text);
-        if !is_bad(&indented) {
-            return Cow::Owned(indented);
-        }
+    // Most texts have nothing to indent, and are parsed once.
+    let indented = indented(text);
+    match indented != text && is_bad(text) && !is_bad(&indented) {
+        true => Cow::Owned(indented),
+        false => Cow::Borrowed(text),
     }
-    Cow::Borrowed(text)
 }
 
 /// Indents the lines that go on within brackets or quotes up to where these begin: the standard
