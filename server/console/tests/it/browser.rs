@@ -4,7 +4,8 @@
 use std::sync::atomic::Ordering;
 
 use lab_testkit::{Browser, Window, has_no_browser};
-use millpond_console::CertificateState;
+
+use tempfile::TempDir;
 
 use crate::support::{DAY, TestConsole};
 
@@ -12,20 +13,10 @@ use crate::support::{DAY, TestConsole};
 /// certificates, and an explanation.
 fn full() -> TestConsole {
     let mut test = TestConsole::new();
-    test.figures.0.lock().unwrap().certificates = vec![
-        CertificateState {
-            names: "a.example, a-name-that-is-long-enough.to-need.two-lines.example".to_owned(),
-            ends_at: Some(DAY + 5 * 86_400),
-            tried_at: Some(DAY),
-            failure: Some("the authority did not answer within 60 seconds".to_owned()),
-        },
-        CertificateState {
-            names: "b.example".to_owned(),
-            ends_at: None,
-            tried_at: None,
-            failure: None,
-        },
-    ];
+    test.certify(
+        "a.example, a-name-that-is-long-enough.to-need.two-lines.example",
+        "the authority did not answer within 60 seconds",
+    );
     test.sample(DAY);
     for n in 1..=90 {
         test.ask(90 + n % 7, 10 + n % 3);
@@ -49,6 +40,16 @@ fn full() -> TestConsole {
     }
     test.connection().post("/ask", "target=/read%3Fid%3D1");
     test
+}
+
+/// A full console, and a browser with its home; none where there is no browser.
+fn opened() -> Option<(TestConsole, TempDir, Browser)> {
+    if has_no_browser() {
+        return None;
+    }
+    let home = tempfile::tempdir().unwrap();
+    let browser = Browser::start(home.path());
+    Some((full(), home, browser))
 }
 
 /// All pages, with all that is on them.
@@ -85,12 +86,9 @@ fn check_silence(browser: &Browser) {
 
 #[test]
 fn each_page_is_for_everybody_on_each_screen() {
-    if has_no_browser() {
+    let Some((test, _home, mut browser)) = opened() else {
         return;
-    }
-    let test = full();
-    let home = tempfile::tempdir().unwrap();
-    let mut browser = Browser::start(home.path());
+    };
     let window = browser.window("about:blank");
     for (width, scheme) in [
         (1280, "light"),
@@ -129,12 +127,9 @@ fn each_page_is_for_everybody_on_each_screen() {
 
 #[test]
 fn figures_move_by_themselves_and_clicks_lead_on() {
-    if has_no_browser() {
+    let Some((mut test, _home, mut browser)) = opened() else {
         return;
-    }
-    let mut test = full();
-    let home = tempfile::tempdir().unwrap();
-    let mut browser = Browser::start(home.path());
+    };
     let window = browser.window(&url(&test, "/"));
     browser.until(&window, IS_LIVE);
     browser.until(&window, "window.stays = true");
@@ -188,12 +183,9 @@ fn figures_move_by_themselves_and_clicks_lead_on() {
 
 #[test]
 fn keys_reach_everything_and_the_focus_is_seen() {
-    if has_no_browser() {
+    let Some((test, _home, mut browser)) = opened() else {
         return;
-    }
-    let test = full();
-    let home = tempfile::tempdir().unwrap();
-    let mut browser = Browser::start(home.path());
+    };
     let window = browser.window("about:blank");
     for target in ["/", "/routes", "/routes/1", "/why", "/now", "/purge"] {
         browser.go(&window, &url(&test, target));

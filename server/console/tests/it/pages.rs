@@ -4,8 +4,6 @@ use std::io::{BufRead as _, BufReader, Write as _};
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use millpond_console::CertificateState;
-
 use crate::support::{DAY, TestConsole};
 
 const ALL: [&str; 8] = [
@@ -128,20 +126,7 @@ fn durations_and_crawlers_are_shown_where_they_are_counted() {
 #[test]
 fn certificates_say_their_end_and_why_the_last_try_failed() {
     let mut test = TestConsole::new();
-    test.figures.0.lock().unwrap().certificates = vec![
-        CertificateState {
-            names: "a.example".to_owned(),
-            ends_at: Some(DAY + 5 * 86_400),
-            tried_at: Some(DAY),
-            failure: Some("the authority <did> not answer".to_owned()),
-        },
-        CertificateState {
-            names: "b.example".to_owned(),
-            ends_at: None,
-            tried_at: None,
-            failure: None,
-        },
-    ];
+    test.certify("a.example", "the authority <did> not answer");
     test.sample(DAY);
     let now = test.page("/now");
     for shown in ["5 days left", "&lt;did&gt; not answer", "none yet"] {

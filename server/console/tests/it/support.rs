@@ -285,6 +285,19 @@ impl TestConsole {
         Connection::open(self.address)
     }
 
+    /// Gives the server a certificate of these names, whose renewal has failed, and one that is not
+    /// there yet.
+    pub(crate) fn certify(&self, names: &str, failure: &str) {
+        let state = |names: &str, failure: Option<&str>| CertificateState {
+            names: names.to_owned(),
+            ends_at: failure.map(|_| DAY + 5 * 86_400),
+            tried_at: failure.map(|_| DAY),
+            failure: failure.map(str::to_owned),
+        };
+        let certificates = vec![state(names, Some(failure)), state("b.example", None)];
+        self.figures.0.lock().unwrap().certificates = certificates;
+    }
+
     pub(crate) fn get(&self, target: &str) -> Response {
         self.connection().get(target)
     }
