@@ -1,7 +1,7 @@
 //! Standard output and standard error.
 //!
 //! A reader that goes away (`millpond check | head`) is no error, and no panic as with `println!`.
-//! What a running server says is text for people, or JSON lines (`log.format`).
+//! Lines of a running server are text for people, or JSON lines (`log.format`).
 
 use std::fmt::Display;
 use std::io::{self, Write as _};

@@ -1,4 +1,4 @@
-//! What else the program sends to other servers than an authority: documents to one address.
+//! A client that posts documents to one address, which is no authority's.
 
 use bytes::Bytes;
 use http::{Request, Uri};

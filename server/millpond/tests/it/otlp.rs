@@ -139,7 +139,7 @@ fn a_collector_gets_all_figures_of_the_metrics_and_may_fail() {
             "{field}: {head}"
         );
     }
-    // Refused for now, so it was sent again; then each second.
+    // The first was refused with 503, so it was sent again; then one each second.
     let counted = loop {
         let (_, body) = received.recv_timeout(PATIENCE).unwrap();
         let metrics = read_otlp(&body);

@@ -1,5 +1,5 @@
-//! What GitHub adds to the text of Markdown: addresses by themselves are links (GFM, section 6.9),
-//! and alerts have a title.
+//! Additions of GitHub to the text of Markdown: addresses by themselves are links (GFM, section
+//! 6.9), and alerts have a title.
 //!
 //! Addresses are looked for in one pass over each text; a domain has at most [`DOMAIN`] bytes, so
 //! the time is linear in hostile texts.
